@@ -93,7 +93,8 @@ pub fn run(args: &Args) -> Result<Exit> {
             let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
             let line = format!(r#","chain":"{hash}","#);
             Ok(text.split(|byte| *byte == b'\n').any(|found| {
-                found.starts_with(br#"{"seq":"#) && found.windows(line.len()).any(|part| part == line.as_bytes())
+                found.starts_with(br#"{"seq":"#)
+                    && found.windows(line.len()).any(|part| part == line.as_bytes())
             }))
         };
         let mut found = false;

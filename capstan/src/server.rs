@@ -203,9 +203,8 @@ impl Server {
         })?;
         let address = listener.local_addr()?;
         let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
-        let mut config = config
-            .with_connections(args.limits.connections())
-            .with_in_flight(args.limits.requests());
+        let mut config =
+            config.with_connections(args.limits.connections()).with_in_flight(args.limits.requests());
         if let Some(oidc) = args.oidc()? {
             config = config.with_oidc(oidc);
         }

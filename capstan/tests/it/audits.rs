@@ -27,8 +27,7 @@ async fn a_server_records_requests_and_a_changed_log_is_noticed() {
     }
     let text = std::fs::read_to_string(&log).unwrap();
     let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let created: Vec<Value> =
-        events.filter(|e| e["requestURI"] == maps && e["verb"] == "create").collect();
+    let created: Vec<Value> = events.filter(|e| e["requestURI"] == maps && e["verb"] == "create").collect();
     assert_eq!(created.len(), 2, "{text}");
     assert_eq!(created[0]["user"]["groups"][0], "system:masters");
     assert_eq!(created[0]["sourceIPs"], json!(["127.0.0.1"]));

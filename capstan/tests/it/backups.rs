@@ -190,7 +190,7 @@ async fn nothing_is_overwritten_and_nothing_damaged_is_restored() {
     };
     let keys_end = 200;
     let cases = [
-        ("not a backup", flipped(0), "no backup of capstan"),
+        ("not a backup", flipped(0), "not a capstan backup"),
         ("newer", flipped(9), "use the newer program"),
         ("keys", flipped(keys_end), "damaged"),
         ("objects", flipped(whole.len() / 2), "damaged"),

@@ -1,5 +1,5 @@
-//! Measures what one more empty in-memory server costs in a process that has many:
-//! `cargo xtask bench instances`.
+//! Measures the memory of an additional empty in-memory server in a process that has many: `cargo xtask bench
+//! instances`.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -13,9 +13,9 @@ use capstan_apiserver::{Config, Server};
 use capstan_env::Env;
 use capstan_pki::Pki;
 
-/// Servers the process has before those that are measured.
+/// Servers started before the measured ones.
 const BEFORE: usize = 1_000;
-/// Servers that are measured.
+/// Measured servers.
 const MORE: usize = 1_000;
 
 fn resident_kib() -> u64 {
@@ -24,7 +24,7 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }
 
-/// Starts servers, each with keys of its own, and waits until their controllers have nothing left to do.
+/// Starts servers, each with its own keys, and waits until their controllers are idle.
 async fn start(planes: &mut Vec<Server>, count: usize) {
     for _ in 0..count {
         let pki = Arc::new(Pki::ephemeral(Env::system()));

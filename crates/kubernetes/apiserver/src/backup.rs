@@ -1,10 +1,10 @@
-//! Backups of a whole server: its objects and its keys in one self-checking stream, taken while it runs.
+//! Backups of a whole server: its objects and its keys in one stream with checksums, taken while it runs.
 //!
 //! ```text
 //! magic (8) · format (4) · length of the keys (4) · keys, JSON · SHA-256 of all before · image of the store
 //! ```
 //!
-//! A backup holds the authority's private key and every Secret: who has it is the cluster's administrator.
+//! A backup contains the CA's private key and every Secret: whoever has it is an administrator of the cluster.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,69 +17,55 @@ use sha2::{Digest as _, Sha256};
 
 use crate::digest::Digest;
 
-/// Where a running server gives its backup to administrators.
+/// Path of the backup endpoint, for administrators.
 pub const PATH: &str = "/capstan/v1/backup";
 
 const MAGIC: &[u8; 8] = b"capstanB";
-/// The format this code writes, and the newest it reads.
+/// The format that this code writes, and the newest it reads.
 const FORMAT: u32 = 1;
 const HEAD: usize = MAGIC.len() + 4 + 4;
-/// Three PEM files are far smaller.
+/// Limit of the size of the keys in bytes. Three PEM files are far smaller.
 const MAX_KEYS: u32 = 1 << 20;
-/// What a directory may hold and still count as empty: the store's lock, and what a fresh file system has.
+/// Names that an empty directory may contain: the store's lock, and what a fresh file system has.
 const NOTHING: [&str; 2] = ["LOCK", "lost+found"];
 
 /// Why a backup cannot be taken, read or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The file is something else.
-    #[error("this is no backup of capstan")]
+    #[error("not a capstan backup")]
     NotABackup,
-    /// A newer program wrote it.
     #[error("the backup has format {found}, this program reads up to {FORMAT}: use the newer program")]
-    Newer {
-        /// The format it has.
-        found: u32,
-    },
-    /// The part that holds the keys is not as it was written.
+    Newer { found: u32 },
+    /// The checksum of the keys is wrong.
     #[error("the backup is damaged: {0}; use another one")]
     Damaged(&'static str),
-    /// The file cannot be read.
     #[error("the backup cannot be read")]
     Read(#[source] std::io::Error),
-    /// The directory to restore into is used for something.
+    /// The target directory is not empty.
     #[error("{} is not empty (it has {name}): restore into an empty directory", directory.display())]
     NotEmpty {
-        /// The directory.
         directory: PathBuf,
-        /// One of the things in it.
+        /// A name in the directory.
         name: String,
     },
-    /// The directory cannot be looked at.
     #[error("{} cannot be listed", directory.display())]
-    List {
-        /// The directory.
-        directory: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    List { directory: PathBuf, source: std::io::Error },
     /// The store's part of the backup, or the restored store.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// The keys cannot be read, made or written.
+    /// The keys cannot be read, created or written.
     #[error("the keys cannot be used")]
     Keys(#[from] PkiError),
 }
 
-/// A backup being taken: the pieces of the stream, made as they are asked for. It shows one moment, that of
-/// its making; the server goes on meanwhile.
-pub struct Taken {
+/// A backup in progress, as a stream of chunks. It is a consistent snapshot; the server continues meanwhile.
+pub struct BackupStream {
     head: Option<Bytes>,
     image: Image<Digest>,
 }
 
-/// Takes a backup of a server's store and keys.
-pub fn take(store: &Store<Digest>, pki: &Pki) -> Result<Taken, BackupError> {
+/// Starts a backup of a server's store and keys.
+pub fn take(store: &Store<Digest>, pki: &Pki) -> Result<BackupStream, BackupError> {
     let keys = serde_json::to_vec(&pki.keys()?).map_err(|_| BackupError::Damaged("the keys are no text"))?;
     let mut head = BytesMut::with_capacity(HEAD + keys.len() + 32);
     head.put_slice(MAGIC);
@@ -88,17 +74,17 @@ pub fn take(store: &Store<Digest>, pki: &Pki) -> Result<Taken, BackupError> {
     head.put_slice(&keys);
     let checksum = Sha256::digest(&head);
     head.put_slice(&checksum);
-    Ok(Taken { head: Some(head.freeze()), image: store.image() })
+    Ok(BackupStream { head: Some(head.freeze()), image: store.image() })
 }
 
-impl Taken {
-    /// The resource version it shows.
+impl BackupStream {
+    /// The resource version of the backup.
     pub fn revision(&self) -> u64 {
         self.image.revision()
     }
 }
 
-impl Iterator for Taken {
+impl Iterator for BackupStream {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
@@ -106,14 +92,14 @@ impl Iterator for Taken {
     }
 }
 
-/// A backup that was read and checked to its end.
+/// A backup that was read completely and verified.
 pub struct Backup {
     keys: Keys,
     store: capstan_store::Backup,
 }
 
 impl Backup {
-    /// Reads a backup; one that is damaged or cut off is refused.
+    /// Reads and verifies a backup. Fails if it is damaged or truncated.
     pub fn read(input: &mut dyn Read) -> Result<Self, BackupError> {
         let mut head = [0; HEAD];
         fill(input, &mut head)?;
@@ -142,22 +128,22 @@ impl Backup {
         Ok(Self { keys, store: capstan_store::Backup::read(input)? })
     }
 
-    /// What was saved of a server in another way: its keys and its objects.
+    /// A backup from separately obtained keys and objects.
     pub fn of(keys: Keys, store: capstan_store::Backup) -> Self {
         Self { keys, store }
     }
 
-    /// The resource version it shows.
+    /// The resource version of the backup.
     pub fn revision(&self) -> u64 {
         self.store.revision()
     }
 
-    /// How many objects it holds.
+    /// Number of objects.
     pub fn objects(&self) -> u64 {
         self.store.entries()
     }
 
-    /// Makes a data directory. Cut short at any moment, it leaves one that no server starts from.
+    /// Creates a data directory. If it is interrupted, no server starts from what is left.
     pub fn restore(self, directory: &Path, now: SystemTime) -> Result<Restored, BackupError> {
         let disk = RealDisk::open(directory)?;
         expect_empty(directory)?;

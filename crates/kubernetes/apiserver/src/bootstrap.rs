@@ -1,4 +1,4 @@
-//! The objects every cluster has from its first moment.
+//! The objects that every cluster has from the start.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::verbs::delete::delete_object;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Gives bootstrap policy back what it lost. Safe to call at every start, before [`objects`].
+/// Reconciles the bootstrap policy. Idempotent; runs at every start, before [`objects`].
 pub(crate) async fn policy(parts: &Arc<ServerParts>) -> Result<()> {
     for object in rbac::bootstrap_policy() {
         reconcile(parts, object).await?;
@@ -25,7 +25,7 @@ pub(crate) async fn policy(parts: &Arc<ServerParts>) -> Result<()> {
     Ok(())
 }
 
-/// Creates what else is missing. Safe to call at every start.
+/// Creates other missing objects. Idempotent; runs at every start.
 pub(crate) async fn objects(parts: &Arc<ServerParts>) -> Result<()> {
     for namespace in NAMESPACES {
         ensure(
@@ -39,7 +39,7 @@ pub(crate) async fn objects(parts: &Arc<ServerParts>) -> Result<()> {
     ensure(parts, "", "services", kubernetes_service()).await
 }
 
-/// The service clients look for the API under: the first address of upstream's default service range.
+/// The `kubernetes` Service, with the first address of upstream's default service range.
 fn kubernetes_service() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
@@ -64,7 +64,7 @@ async fn ensure(parts: &Arc<ServerParts>, group: &str, plural: &str, object: Val
     }
 }
 
-/// Makes a role or binding of bootstrap policy hold at least what it should.
+/// Reconciles one role or binding of the bootstrap policy.
 async fn reconcile(parts: &Arc<ServerParts>, expected: &Value) -> Result<()> {
     let plural = format!("{}s", expected["kind"].as_str().unwrap_or_default().to_lowercase());
     let Some(call) = call(parts, "rbac.authorization.k8s.io", &plural, expected) else { return Ok(()) };
@@ -86,19 +86,19 @@ async fn reconcile(parts: &Arc<ServerParts>, expected: &Value) -> Result<()> {
     }
 }
 
-/// What a stored object must hold: the rules of an aggregating role that exists are gathered from other
-/// roles, which is another's business.
+/// The required content of a stored object. The rules of an existing aggregated role are left to the aggregation
+/// controller.
 fn required(call: &Call, existing: Option<&Value>, expected: &Value) -> Value {
     let mut expected = expected.clone();
-    // With the defaults that stored objects have, or each start would find them missing.
-    let _ = crate::strategy::settle(call.resource(), &mut expected, &mut Texts::default());
+    // With defaults, as in stored objects, or each start would find them missing.
+    let _ = crate::strategy::normalise(call.resource(), &mut expected, &mut Texts::default());
     if existing.is_some() && expected.get("aggregationRule").is_some() {
         expected["rules"] = Value::Null;
     }
     expected
 }
 
-/// What bootstrap policy lost.
+/// Missing content of the bootstrap policy.
 struct Missing<'a>(&'a Value);
 
 impl Change for Missing<'_> {
@@ -110,7 +110,7 @@ impl Change for Missing<'_> {
     }
 }
 
-/// A request of the server itself about an object.
+/// An internal request for an object.
 fn call(parts: &Arc<ServerParts>, group: &str, plural: &str, object: &Value) -> Option<Call> {
     let registry = parts.registry.load_full();
     let resource = registry.find(group, "v1", plural)?.clone();
@@ -118,8 +118,8 @@ fn call(parts: &Arc<ServerParts>, group: &str, plural: &str, object: &Value) -> 
 }
 
 async fn create(call: &Call, mut object: Value) -> Result<()> {
-    // What is built here has only known fields; settling fills in the defaults.
-    let _ = crate::strategy::settle(call.resource(), &mut object, &mut Texts::default());
+    // Objects built here have only known fields; this sets the defaults.
+    let _ = crate::strategy::normalise(call.resource(), &mut object, &mut Texts::default());
     let object = crate::ownership::update(call, None, object, &call.manager("")).await?;
     match create_object(call, object, &WriteOptions::default(), WriteKind::Create).await {
         Err(status) if status.reason != "AlreadyExists" => Err(status),

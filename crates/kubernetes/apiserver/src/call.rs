@@ -1,4 +1,4 @@
-//! The context of one request to a resource: everything its verb needs to know, and decoding of its body.
+//! The context of one request to a resource, and decoding of its body.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::strategy;
 /// Bytes of a body that an error repeats.
 const SHOWN_BODY: usize = 16 * 1024;
 
-/// The context of one request to a resource. It does not change while the request is served.
+/// The context of one request to a resource. Immutable.
 pub(crate) struct Call {
     pub parts: Arc<ServerParts>,
     pub registry: Arc<Registry>,
@@ -38,7 +38,7 @@ pub(crate) struct Call {
     pub content_type: Option<String>,
     pub accepted: Accepted,
     pub warnings: Warnings,
-    /// What the client wants to speak instead of HTTP.
+    /// The protocol upgrade that the client requests.
     pub upgrade: Option<Upgrade>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct BodyKind<'a> {
     pub group: &'a str,
     pub version: &'a str,
     pub kind: &'a str,
-    /// Go has a type for it: it can be told from other kinds before anything is validated.
+    /// Whether Go has a type for it, so that another kind is rejected before validation.
     pub typed: bool,
 }
 
@@ -63,38 +63,36 @@ impl Call {
         if self.resource().custom().is_some() { Endpoint::Custom } else { Endpoint::BuiltIn }
     }
 
-    /// What the request is about.
     pub fn resource(&self) -> &Arc<Resource> {
         self.route.resource()
     }
 
-    /// What is done to it.
     pub fn verb(&self) -> Verb {
         self.route.verb()
     }
 
-    /// Name of the subresource addressed, or empty.
+    /// Name of the subresource, or empty.
     pub fn subresource(&self) -> &str {
         self.route.subresource_name()
     }
 
-    /// Name of the object addressed, or empty.
+    /// Name of the object, or empty.
     pub fn name(&self) -> &str {
         self.route.name()
     }
 
-    /// Namespace of the objects addressed; empty for cluster-wide kinds and for all namespaces.
+    /// Namespace of the objects; empty for cluster-scoped kinds and for all namespaces.
     pub fn namespace(&self) -> &str {
         self.route.namespace()
     }
 
-    /// The same request to a subresource of its object.
+    /// The same request for a subresource of its object.
     pub fn on(mut self, subresource: &str) -> Self {
         self.route = self.route.on(subresource);
         self
     }
 
-    /// Store key of the object addressed.
+    /// Store key of the object.
     pub fn key(&self) -> String {
         crate::object::key(self.namespace(), self.name())
     }
@@ -115,17 +113,17 @@ impl Call {
         Status::conflict(&self.resource().group, &self.resource().plural, self.name(), why)
     }
 
-    /// Who owns the fields of a write.
+    /// The field manager of a write.
     pub fn manager(&self, field_manager: &str) -> String {
         capstan_schema::apply::manager_name(field_manager, &self.user_agent)
     }
 
-    /// What authorizers are asked about this request with another verb.
+    /// Authorization attributes of this request with another verb.
     pub fn attributes(&self, verb: &str) -> Attributes {
         self.route.attributes(self.user.clone(), verb)
     }
 
-    /// What admission sees of this request.
+    /// Admission attributes of this request.
     pub fn admission(
         &self,
         operation: Operation,
@@ -164,8 +162,7 @@ impl Call {
         }
     }
 
-    /// What the body of this request is: an object of the resource, but for subresources that have a body
-    /// of their own.
+    /// The kind of the body: an object of the resource, except for subresources with a body of their own.
     pub fn body_kind(&self) -> BodyKind<'_> {
         if self.subresource() == scale::NAME {
             return BodyKind { group: scale::GROUP, version: scale::VERSION, kind: scale::KIND, typed: true };
@@ -179,24 +176,24 @@ impl Call {
         }
     }
 
-    /// The schema of this request's body.
+    /// The schema of the body.
     pub fn body_schema(&self) -> Arc<Schema> {
         let own = (self.subresource() == scale::NAME).then(scale::schema).flatten();
         own.unwrap_or_else(|| self.resource().schema.clone())
     }
 
-    /// Gives a body of this request the form in which it is stored; see [`strategy::settle`].
-    pub fn settle(
+    /// Normalises a body of this request to its stored form; see [`strategy::normalise`].
+    pub fn normalise(
         &self,
         words: Words,
         body: &mut Value,
         strict: &mut Texts,
     ) -> std::result::Result<(), Undecodable> {
         if self.subresource() == scale::NAME {
-            strict.append(scale::settle(words, body)?);
+            strict.append(scale::normalise(words, body)?);
             return Ok(());
         }
-        strategy::settle_with(words, self.resource(), body, strict)
+        strategy::normalise_with(words, self.resource(), body, strict)
     }
 
     /// Decodes a request body into an object of this resource: known fields only, defaulted.
@@ -205,31 +202,31 @@ impl Call {
         self.decode_as(bytes, encoding, strictness)
     }
 
-    /// [`Call::decode`] with the encoding given.
+    /// Like [`Call::decode`], with the given encoding.
     pub fn decode_as(&self, bytes: &Bytes, encoding: Encoding, strictness: FieldValidation) -> Result<Value> {
         if encoding == Encoding::Json
             && self.subresource() != scale::NAME
-            && let Some(object) = strategy::settle_text(self.resource(), bytes, self.max_depth())
+            && let Some(object) = strategy::normalise_text(self.resource(), bytes, self.max_depth())
         {
             return Ok(object);
         }
         let Decoded { mut value, duplicates } = self.parse(bytes, encoding)?;
         self.expect_kind(&mut value, bytes)?;
         let mut strict = Texts::default();
-        self.settle(Words::Decoder, &mut value, &mut strict).map_err(|error| {
+        self.normalise(Words::Decoder, &mut value, &mut strict).map_err(|error| {
             let BodyKind { kind, version, .. } = self.body_kind();
             Status::undecodable(error, |why| {
                 Status::bad_request(builtin::decode::bad_request(why, version, kind))
             })
         })?;
-        // Unknown fields come first, then duplicates, as Go's strict decoder reports them.
+        // Unknown fields come first, then duplicates, as in Go's strict decoder.
         strict.append(duplicates);
-        self.judge_strictness(strict, strictness)?;
+        self.apply_field_validation(strict, strictness)?;
         Ok(value)
     }
 
-    /// Refuses, warns of or ignores what strict decoding objects to.
-    pub fn judge_strictness(&self, strict: Texts, strictness: FieldValidation) -> Result<()> {
+    /// Applies `fieldValidation` to strict decoding errors: rejects, warns or ignores.
+    pub fn apply_field_validation(&self, strict: Texts, strictness: FieldValidation) -> Result<()> {
         if strict.is_empty() {
             return Ok(());
         }
@@ -260,7 +257,7 @@ impl Call {
         self.parse(bytes, encoding).ok().map(|decoded| decoded.value)
     }
 
-    /// Parses a body without looking at what it holds.
+    /// Parses a body without interpreting it.
     pub fn parse(&self, bytes: &Bytes, encoding: Encoding) -> Result<Decoded> {
         let max_depth = self.max_depth();
         let parsed = match encoding {
@@ -303,7 +300,7 @@ impl Call {
                 summary(bytes)
             )));
         }
-        // An object of another kind is for validation to refuse where the kind is custom.
+        // An object of another custom kind is left to validation.
         if !kind.is_empty() && kind != wanted.kind && wanted.typed {
             return Err(Status::bad_request(format!(
                 "{kind} in version {:?} cannot be handled as a {}: converting (v1.{kind}) to (core.{}): unknown conversion",
@@ -325,8 +322,8 @@ impl Call {
         Ok(())
     }
 
-    /// Checks that an object agrees with the namespace of the request, filling it in where absent.
-    pub fn place(&self, object: &mut Value) -> Result<()> {
+    /// Checks that an object's namespace matches the request's; sets it if absent.
+    pub fn set_namespace(&self, object: &mut Value) -> Result<()> {
         let wanted = self.namespace();
         let namespace = object.namespace();
         if namespace == wanted {
@@ -353,7 +350,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// The beginning of a body for an error message: text if it looks like JSON, hexadecimal if not.
+/// The beginning of a body for an error message: text if it looks like JSON, hexadecimal otherwise.
 fn summary(bytes: &[u8]) -> String {
     const SHOWN: usize = 30;
     let shown = &bytes[..bytes.len().min(SHOWN)];

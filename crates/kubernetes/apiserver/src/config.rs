@@ -1,4 +1,4 @@
-//! What the owner of a server chooses: where its objects are, whom it trusts, which kinds it knows more about.
+//! Configuration of a server: storage, authorization, in-process admission and conversion.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,6 @@ use crate::digest::Digest;
 use crate::front::ConnectionLimits;
 use crate::in_flight::InFlightLimits;
 
-/// Options of a server.
 pub struct Config {
     data_dir: Option<PathBuf>,
     store: Option<Store<Digest>>,
@@ -33,15 +32,14 @@ pub struct Config {
     policy: Option<SharedPolicy>,
 }
 
-/// The bootstrap policy of servers in memory, made by the first of them and shared by all: the objects are the same, and
-/// thousands of servers need not have each its own. They have one uid and one time of creation, then.
+/// The bootstrap policy of in-memory servers, created by the first of them and shared by all: the objects are the
+/// same, and thousands of servers need not have a copy each. They share uids and creation times.
 #[derive(Clone, Default)]
 pub struct SharedPolicy(pub(crate) Arc<OnceLock<Seed<Digest>>>);
 
-/// What a program knows of kinds that its server otherwise knows by their definitions alone: the work of webhooks, in
-/// process.
+/// In-process admission and conversion for custom resources that the program implements itself, in place of webhooks.
 pub trait Kinds: Send + Sync {
-    /// Defaults and rules. They run before webhooks. The authorizer tells what the requester may do.
+    /// Defaulting and validation. They run before webhooks. The authorizer tells what the requester may do.
     fn admission(
         &self,
         stored: &Arc<dyn ObjectSource>,
@@ -55,19 +53,16 @@ pub trait Kinds: Send + Sync {
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The store cannot be opened.
     #[error("the store cannot be opened")]
     Store(#[from] OpenError),
-    /// Keys or certificates cannot be read or made.
     #[error("keys and certificates cannot be set up")]
     Pki(#[from] PkiError),
-    /// The objects every cluster has cannot be created.
-    #[error("the first objects cannot be created")]
+    #[error("the bootstrap objects cannot be created")]
     Bootstrap(#[source] crate::status::Status),
 }
 
 impl Config {
-    /// Objects live in memory and go with the server.
+    /// Objects are kept in memory only.
     pub fn in_memory() -> Self {
         Self {
             data_dir: None,
@@ -85,55 +80,55 @@ impl Config {
         }
     }
 
-    /// Objects live in a directory.
+    /// Objects are stored in a directory.
     pub fn on_disk(dir: &Path) -> Self {
         Self { data_dir: Some(dir.to_owned()), ..Self::in_memory() }
     }
 
-    /// Objects live in a store the caller has opened, as on a simulated disk.
+    /// Uses a store that the caller has opened, for example on a simulated disk.
     #[must_use]
     pub fn with_store(mut self, store: Store<Digest>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Time and randomness from elsewhere.
+    /// Sets the source of time and randomness.
     #[must_use]
     pub fn with_env(mut self, env: Env) -> Self {
         self.env = env;
         self
     }
 
-    /// Kinds the program knows more about than their definitions say.
+    /// Adds in-process admission and conversion.
     #[must_use]
     pub fn with_kinds(mut self, kinds: Arc<dyn Kinds>) -> Self {
         self.kinds.push(kinds);
         self
     }
 
-    /// Keeps only so many bytes of history for watches: for servers of which one process has many. Without effect on a
-    /// store that the caller has opened.
+    /// Limits the watch history in bytes, for processes with many servers. No effect on a store that the caller has
+    /// opened.
     #[must_use]
     pub fn with_history_bytes(mut self, bytes: u64) -> Self {
         self.history_bytes = Some(bytes);
         self
     }
 
-    /// Takes its bootstrap policy from where other servers have theirs. Without effect on a store that is not in memory.
+    /// Shares the bootstrap policy with other servers. No effect on a store that is not in memory.
     #[must_use]
     pub fn with_policy(mut self, policy: &SharedPolicy) -> Self {
         self.policy = Some(policy.clone());
         self
     }
 
-    /// How many connections are open at once, where it is served on a listener.
+    /// Limits open connections of a listener.
     #[must_use]
     pub fn with_connections(mut self, limits: ConnectionLimits) -> Self {
         self.connections = limits;
         self
     }
 
-    /// How many requests are answered at once.
+    /// Limits concurrent requests.
     #[must_use]
     pub fn with_in_flight(mut self, limits: InFlightLimits) -> Self {
         self.in_flight = limits;
@@ -154,21 +149,21 @@ impl Config {
         self
     }
 
-    /// Every request is allowed: for tests and servers only their own process can reach.
+    /// Allows every request: for tests and servers that only their own process can reach.
     #[must_use]
     pub fn trusting_everybody(mut self) -> Self {
         self.trust_everybody = true;
         self
     }
 
-    /// Somebody runs the Pods that are stored, so that their ports can be reached.
+    /// Connects a backend that runs the stored Pods, so that their ports can be reached.
     #[must_use]
     pub fn with_pods(mut self, pods: Arc<dyn PodStreams>) -> Self {
         self.pods = Some(pods);
         self
     }
 
-    /// Opens the store, and says where its bootstrap policy comes from.
+    /// Opens the store, and returns where its bootstrap policy comes from.
     pub(crate) fn open_store(&mut self) -> Result<(Store<Digest>, Policy), OpenError> {
         let clock = self.env.clone();
         let mut options = Options::with_clock(move || clock.now().into());
@@ -187,11 +182,11 @@ impl Config {
     }
 }
 
-/// Where the bootstrap policy of a store comes from.
+/// Source of a store's bootstrap policy.
 pub(crate) enum Policy {
-    /// It came with the store.
+    /// The store already contains it.
     Present,
-    /// It is written at the start, and kept for other servers if there is a place for it.
+    /// It is written at startup, and kept for other servers if there is a shared one.
     Reconcile(Option<SharedPolicy>),
 }
 

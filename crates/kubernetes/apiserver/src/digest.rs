@@ -1,5 +1,5 @@
-//! What the server keeps parsed of each stored object: enough to select, own and route it without
-//! looking into its bytes again.
+//! The digest of a stored object: what is needed to select and route it and to find its owners without parsing its
+//! bytes again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use crate::object::OwnerRef;
 
-/// The parsed head of a stored object.
 #[derive(Debug, Default)]
 pub struct Digest {
     /// `apiVersion` the object is stored in.
@@ -26,8 +25,8 @@ pub struct Digest {
     pub finalizers: Box<[Box<str>]>,
     /// `metadata.deletionTimestamp` is set.
     pub terminating: bool,
-    /// Schema epoch under which the bytes are known to be pruned and defaulted; 0: unknown.
-    settled_epoch: AtomicU64,
+    /// Schema epoch for which the bytes are pruned and defaulted; 0 if unknown.
+    current_epoch: AtomicU64,
     /// The last rendering that differs from the stored bytes.
     rendering: ArcSwapOption<Rendering>,
 }
@@ -35,11 +34,8 @@ pub struct Digest {
 /// An object in another version, or as a newer schema defaults and prunes it.
 #[derive(Debug)]
 pub struct Rendering {
-    /// Version rendered.
     pub version: Box<str>,
-    /// Schema epoch rendered under.
     pub epoch: u64,
-    /// The result.
     pub bytes: Bytes,
 }
 
@@ -73,8 +69,7 @@ struct OwnerHead {
 
 impl capstan_store::Digest for Digest {
     fn of(_bucket: &str, _key: &str, value: &Bytes) -> Self {
-        // Everything stored was checked on its way in; should a head not parse, the object is still
-        // served, only selectors will not find it.
+        // Stored objects were validated. If one cannot be parsed, it is still served, but selectors do not find it.
         let head: Head = serde_json::from_slice(value).unwrap_or_default();
         let meta: MetaHead =
             head.metadata.and_then(|m| serde_json::from_str(m.get()).ok()).unwrap_or_default();
@@ -101,35 +96,33 @@ impl capstan_store::Digest for Digest {
                 .collect(),
             finalizers: meta.finalizers.unwrap_or_default().into_iter().map(String::into_boxed_str).collect(),
             terminating: meta.deletion_timestamp.is_some(),
-            settled_epoch: AtomicU64::new(0),
+            current_epoch: AtomicU64::new(0),
             rendering: ArcSwapOption::empty(),
         }
     }
 }
 
 impl Digest {
-    /// A label's value.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|at| &*self.labels[at].1)
     }
 
-    /// Notes that the stored bytes need no further pruning or defaulting under `epoch`.
-    pub fn settle(&self, epoch: u64) {
-        self.settled_epoch.store(epoch, Ordering::Relaxed);
+    /// Records that the stored bytes need no pruning or defaulting for `epoch`.
+    pub fn mark_current(&self, epoch: u64) {
+        self.current_epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// Whether the stored bytes may be served as they are under `epoch`.
-    pub fn is_settled(&self, epoch: u64) -> bool {
-        self.settled_epoch.load(Ordering::Relaxed) == epoch
+    /// Whether the stored bytes can be served unchanged for `epoch`.
+    pub fn is_current(&self, epoch: u64) -> bool {
+        self.current_epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// The cached rendering in `version` under `epoch`.
+    /// The cached rendering in `version` for `epoch`.
     pub fn rendering(&self, version: &str, epoch: u64) -> Option<Bytes> {
         let cached = self.rendering.load();
         cached.as_ref().filter(|r| &*r.version == version && r.epoch == epoch).map(|r| r.bytes.clone())
     }
 
-    /// Caches a rendering.
     pub fn set_rendering(&self, version: &str, epoch: u64, bytes: Bytes) {
         self.rendering.store(Some(Arc::new(Rendering { version: version.into(), epoch, bytes })));
     }

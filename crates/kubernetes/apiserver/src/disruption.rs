@@ -1,4 +1,4 @@
-//! Whether a Pod may be evicted now: the PodDisruptionBudgets that select it have the last word.
+//! Eviction: enforces PodDisruptionBudgets.
 
 use ::http::StatusCode;
 use capstan_schema::selector::LabelSelector;
@@ -12,7 +12,7 @@ use crate::status::{Cause, Details, Result, Status};
 
 const BUCKET: &str = "policy/poddisruptionbudgets";
 
-/// Takes one disruption out of the budget of a Pod, or refuses.
+/// Takes one disruption from the budgets of a Pod, or rejects the eviction.
 pub(crate) async fn permit(call: &Call, pod: &Value, dry_run: bool) -> Result<()> {
     if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"))
         || pod.is_terminating()

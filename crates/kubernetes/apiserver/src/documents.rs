@@ -1,4 +1,4 @@
-//! Paths that are no resources: discovery, OpenAPI, version, health, metrics and backups.
+//! Non-resource paths: discovery, OpenAPI, version, health, metrics and backups.
 
 use ::http::{HeaderValue, Method, StatusCode, header, request};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use crate::status::{Result, Status};
 use crate::{backup, discovery, metrics, openapi, respond, route};
 use serde_json::json;
 
-/// Serves a path that is no resource.
+/// Serves a non-resource path.
 pub(crate) async fn serve(
     server: &ServerParts,
     head: &request::Parts,
@@ -27,7 +27,7 @@ pub(crate) async fn serve(
     let accept = header_text(header::ACCEPT);
     let path = info.path.trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
-    // As upstream, health and metrics are whatever the method; every other document is only read.
+    // As upstream, health and metrics accept any method; other documents only GET.
     let any_method = matches!(parts.first(), Some(&("healthz" | "livez" | "readyz" | "metrics")));
     if !any_method && !matches!(head.method, Method::GET | Method::HEAD) {
         return Err(if is_document(&parts) { route::method_not_allowed() } else { Status::no_such_path() });
@@ -41,7 +41,7 @@ pub(crate) async fn serve(
             return Ok(reply::with_type(StatusCode::OK, content_type, body));
         }
         [".well-known", "openid-configuration"] => {
-            // The issuer's keys are at this server, under the name the client knows it by.
+            // The issuer's keys are served by this server, under the host that the client used.
             let host = header_text(header::HOST).unwrap_or("127.0.0.1");
             let value = server.authenticator.tokens().openid_configuration(&format!("https://{host}"));
             return Ok(openid_reply("application/json", &value.map_err(Status::internal)?));
@@ -87,7 +87,7 @@ pub(crate) async fn serve(
             }
             let mut reply = document_reply("application/json", &document, if_none_match);
             if hash.is_some() {
-                // The address names the contents: it may be kept for ever.
+                // The URL contains the hash of the content, so it can be cached forever.
                 let headers = reply.headers_mut();
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
             }
@@ -120,7 +120,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Whether something can be read at a path, if not of every group and version.
+/// Whether a document exists at a path, for some group and version.
 fn is_document(parts: &[&str]) -> bool {
     matches!(
         parts,
@@ -134,7 +134,7 @@ fn is_document(parts: &[&str]) -> bool {
     )
 }
 
-/// What there is to see, for people with a browser.
+/// The index of paths, for people with a browser.
 fn paths(registry: &Registry) -> Bytes {
     let mut paths =
         ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis"].map(str::to_owned).to_vec();
@@ -167,8 +167,7 @@ fn document_reply(content_type: &'static str, document: &Document, if_none_match
     reply
 }
 
-/// Everything the server has, its keys included: for those alone who may do everything anyway, whatever paths
-/// the stored policy opens to others.
+/// A backup of everything including keys. Only for members of `system:masters`, whatever the stored policy allows.
 fn backup(server: &ServerParts, info: &RequestInfo, user: &User) -> Result<Reply> {
     if !user.in_group(MASTERS) {
         let attributes = Attributes {
@@ -187,7 +186,7 @@ fn backup(server: &ServerParts, info: &RequestInfo, user: &User) -> Result<Reply
     Ok(reply::with_type(StatusCode::OK, "application/octet-stream", body))
 }
 
-/// Where a document is now whose address names older contents.
+/// Redirects from the URL of older content.
 fn moved(location: &str) -> Result<Reply> {
     let mut reply = reply::with_type(StatusCode::MOVED_PERMANENTLY, "application/json", ReplyBody::full(""));
     let location = HeaderValue::from_str(location).map_err(Status::internal)?;
@@ -196,18 +195,18 @@ fn moved(location: &str) -> Result<Reply> {
     Ok(reply)
 }
 
-/// What verifiers of ServiceAccount tokens read; they may keep it for an hour, as upstream.
+/// Documents for verifiers of ServiceAccount tokens, cacheable for an hour as upstream.
 fn openid_reply(content_type: &'static str, value: &serde_json::Value) -> Reply {
     let mut reply = reply::with_type(StatusCode::OK, content_type, ReplyBody::full(value.to_string()));
     reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
     reply
 }
 
-/// Checks that can be asked for one by one: `/readyz/ping`.
+/// Checks that can be requested separately: `/readyz/ping`.
 const CHECKS: [&str; 3] = ["ping", "log", "store"];
 
 fn health(server: &ServerParts, head: &request::Parts, kind: &str, rest: &[&str]) -> Reply {
-    // A restart does not free a full disk, and reads and deletes work: the server is alive, and not ready for writes.
+    // A restart does not free a full disk, and reads and deletes work: the server is alive, but not ready for writes.
     let healthy = |check: &str| match server.store.health() {
         _ if check != "store" => true,
         Health::Writable => true,

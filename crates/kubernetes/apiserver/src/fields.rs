@@ -1,4 +1,4 @@
-//! Fields that field selectors may name, per kind.
+//! Selectable fields of each kind.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,14 @@ use serde_json::Value;
 use crate::digest::Digest;
 use crate::registry::Resource;
 
-/// The selectable fields of one resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectable {
-    /// Field name as selectors write it, and where it is in the object.
+    /// Field name in selectors, and its path in the object.
     paths: Vec<(String, Path)>,
     namespaced: bool,
 }
 
-/// Fields of built-in kinds beyond `metadata.name` and `metadata.namespace`.
+/// Fields of built-in kinds in addition to `metadata.name` and `metadata.namespace`.
 fn built_in(group: &str, plural: &str) -> &'static [&'static str] {
     match (group, plural) {
         ("", "secrets") => &["type"],
@@ -55,7 +54,6 @@ fn built_in(group: &str, plural: &str) -> &'static [&'static str] {
 }
 
 impl Selectable {
-    /// The selectable fields of a resource.
     pub fn of(resource: &Resource) -> Self {
         let mut paths: Vec<(String, Path)> = Vec::new();
         let mut add = |field: &str, path: &str| {
@@ -75,7 +73,7 @@ impl Selectable {
             }
         } else {
             for field in built_in(&resource.group, &resource.plural) {
-                // Objects are read as they are stored: events of both groups in the older form.
+                // Paths are those of the stored form: events of both groups in the older one.
                 let path = match *field {
                     "source" => "source.component",
                     "status.successful" => "status.succeeded",
@@ -93,14 +91,14 @@ impl Selectable {
         Self { paths, namespaced: resource.namespaced }
     }
 
-    /// Whether a selector may name the field.
+    /// Whether the field is selectable.
     pub fn has(&self, field: &str) -> bool {
         field == "metadata.name"
             || (field == "metadata.namespace" && self.namespaced)
             || self.paths.iter().any(|(name, _)| name == field)
     }
 
-    /// What to say of a field that may not be named.
+    /// The error for a field that is not selectable.
     pub fn unsupported(&self, field: &str, resource: &Resource) -> String {
         if resource.custom().is_some() {
             format!("field label not supported: {field}")
@@ -111,7 +109,7 @@ impl Selectable {
         }
     }
 
-    /// Values of the named fields in an entry; absent ones read as empty, as upstream.
+    /// Values of the named fields of an entry. As upstream, absent ones are empty.
     pub fn read<'a>(
         &self,
         entry: &Entry<Digest>,
@@ -133,7 +131,7 @@ impl Selectable {
                     let path = self.paths.iter().find(|(name, _)| name == field).map(|(_, path)| path);
                     let mut found = path.and_then(|path| path.find(object).into_iter().next().map(text));
                     if field == "source" && found.as_deref().unwrap_or_default().is_empty() {
-                        // Newer reporters name themselves here only.
+                        // Newer reporters only set this field.
                         found = object.get("reportingComponent").map(text);
                     }
                     found.unwrap_or_else(|| default_of(field).to_owned())
@@ -145,7 +143,7 @@ impl Selectable {
     }
 }
 
-/// What an absent field of a built-in kind counts as.
+/// The value of an absent field of a built-in kind.
 fn default_of(field: &str) -> &'static str {
     match field {
         "spec.unschedulable" | "spec.hostNetwork" => "false",

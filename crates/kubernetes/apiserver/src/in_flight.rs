@@ -1,4 +1,4 @@
-//! How many requests are answered at once. Those past the limit get 429 and come again.
+//! Limits of concurrent requests. Requests beyond them get 429 and are retried by the client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,23 +8,23 @@ use crate::auth::{MASTERS, User};
 use crate::http::info::RequestInfo;
 use crate::reply::{self, Reply};
 
-/// Most requests answered at once. Zero is no limit; long-running requests do not count.
+/// Limits of concurrent requests. Zero means no limit; long-running requests do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlightLimits {
-    /// Of those that only read.
+    /// For read-only requests.
     pub read_only: usize,
-    /// Of all others.
+    /// For all others.
     pub mutating: usize,
 }
 
 impl Default for InFlightLimits {
-    /// kube-apiserver's.
+    /// The defaults of kube-apiserver.
     fn default() -> Self {
         Self { read_only: 400, mutating: 200 }
     }
 }
 
-/// The requests that are being answered.
+/// The requests in flight.
 pub(crate) struct RequestsInFlight {
     read_only: Seats,
     mutating: Seats,
@@ -35,10 +35,10 @@ struct Seats {
     taken: AtomicUsize,
 }
 
-/// A place among the requests that are being answered, until it is dropped.
+/// A slot among the requests in flight, until it is dropped.
 pub(crate) struct Seat<'a>(Option<&'a Seats>);
 
-/// There was no place.
+/// No slot was free.
 #[derive(Debug)]
 pub(crate) struct TooMany;
 
@@ -48,7 +48,7 @@ impl RequestsInFlight {
         Self { read_only: seats(limits.read_only), mutating: seats(limits.mutating) }
     }
 
-    /// Takes a place for a request. Administrators need none where all are taken, as upstream, so that they can act
+    /// Takes a slot for a request. As upstream, administrators are admitted beyond the limit, so that they can act
     /// while others flood the server.
     pub fn enter(&self, info: &RequestInfo, user: &User) -> Result<Seat<'_>, TooMany> {
         if is_long_running(info) {
@@ -73,7 +73,7 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// Requests whose client stays for as long as it wants, as upstream tells them from others.
+/// Whether the client decides how long the request lasts, as defined by upstream.
 fn is_long_running(info: &RequestInfo) -> bool {
     matches!(info.verb.as_str(), "watch" | "proxy")
         || info.is_resource
@@ -81,7 +81,7 @@ fn is_long_running(info: &RequestInfo) -> bool {
 }
 
 impl TooMany {
-    /// The answer, in plain text as upstream's.
+    /// The response, in plain text as upstream.
     pub fn reply(&self) -> Reply {
         let mut reply =
             reply::text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n");

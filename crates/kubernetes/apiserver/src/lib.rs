@@ -1,9 +1,9 @@
-//! A Kubernetes API server as a library: HTTP, discovery, admission, authentication, RBAC and watch
-//! over `capstan-store` and `capstan-schema`.
+//! A Kubernetes API server as a library: HTTP, discovery, admission, authentication, RBAC and watch on top of
+//! `capstan-store` and `capstan-schema`.
 //!
-//! It knows no Cluster API and no controller runtime. Clients of the same process reach it through
-//! [`Transport`](capstan_transport::Transport), others through [`tower_service::Service`] behind TLS; nothing here opens a
-//! socket except the TLS front door and calls to webhooks.
+//! It depends neither on Cluster API nor on a controller runtime. Clients of the same process use
+//! [`Transport`](capstan_transport::Transport), others [`tower_service::Service`] behind TLS. Only the TLS listener
+//! and webhook calls open sockets.
 
 pub mod admission;
 mod audit;
@@ -22,7 +22,7 @@ mod disruption;
 mod documents;
 mod events;
 mod fields;
-mod forms;
+
 pub mod front;
 mod http;
 mod in_flight;
@@ -38,6 +38,7 @@ mod portforward;
 mod quota;
 pub mod registry;
 mod reply;
+mod representations;
 mod respond;
 mod reviews;
 mod route;

@@ -1,17 +1,16 @@
-//! Reading and writing an object's metadata in its JSON form.
+//! Access to an object's metadata in its JSON form.
 
 use bytes::Bytes;
 use capstan_store::Stamped;
 use serde_json::{Map, Value, json};
 
-/// Metadata accessors over a JSON object. Absent and ill-typed read as empty.
+/// Metadata accessors of a JSON object. Absent and wrongly typed fields read as empty.
 pub trait Meta {
-    /// The `metadata` map, if there is one.
     fn meta(&self) -> Option<&Map<String, Value>>;
-    /// The `metadata` map, made if need be.
+    /// The `metadata` map. Created if missing.
     fn meta_mut(&mut self) -> &mut Map<String, Value>;
 
-    /// A text of the metadata.
+    /// A string field of the metadata.
     fn meta_str(&self, key: &str) -> &str {
         self.meta().and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default()
     }
@@ -47,7 +46,6 @@ pub trait Meta {
             .map(|all| all.iter().filter_map(Value::as_str).map(str::to_owned).collect())
             .unwrap_or_default()
     }
-    /// One label.
     fn label(&self, key: &str) -> Option<&str> {
         self.meta()?.get("labels")?.get(key)?.as_str()
     }
@@ -84,37 +82,33 @@ impl Meta for Value {
         }
         match meta {
             Value::Object(map) => map,
-            // Made an object just above.
+            // Set to an object just above.
             _ => unreachable!("metadata is an object"),
         }
     }
 }
 
-/// An owner reference, as far as garbage collection cares.
+/// An owner reference, as needed by garbage collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnerRef {
     /// `group/version` of the owner.
     pub api_version: String,
-    /// Kind of the owner.
     pub kind: String,
-    /// Name of the owner.
     pub name: String,
-    /// Uid of the owner.
     pub uid: String,
-    /// Foreground deletion of the owner waits for this object.
+    /// Whether foreground deletion of the owner waits for this object.
     pub block: bool,
 }
 
-/// Store key of an object: `namespace/name`, or `name` where there are no namespaces.
+/// Store key of an object: `namespace/name`, or `name` for cluster-scoped kinds.
 pub fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
-/// Encodes an object for the store with a gap where the committer stamps the revision, which becomes
-/// `metadata.resourceVersion`.
+/// Encodes an object for the store with a gap for the revision, which becomes `metadata.resourceVersion`.
 pub fn stamped(mut object: Value) -> Stamped {
-    // The final text is known but for the revision, so the object is written around it by hand: looking
-    // for a marker in the finished text could be fooled by user data.
+    // The object is written by hand around the revision: user data could contain any marker that is searched for in
+    // the finished text.
     object.meta_mut().insert("resourceVersion".into(), Value::String(String::new()));
     let mut head = Vec::with_capacity(1024);
     let mut tail = Vec::new();
@@ -155,7 +149,7 @@ fn separate(out: &mut Vec<u8>, n: usize, key: &str) {
 }
 
 fn write(out: &mut Vec<u8>, value: &Value) {
-    // Writing JSON of a `Value` into memory cannot fail: keys are texts and the sink is infallible.
+    // Serializing a `Value` into memory cannot fail: keys are strings and the writer is infallible.
     let _ = serde_json::to_writer(out, value);
 }
 

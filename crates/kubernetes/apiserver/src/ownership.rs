@@ -1,8 +1,7 @@
-//! Who owns which field of an object, across the versions of its kind.
+//! Field ownership across the versions of a kind.
 //!
-//! Field ownership is computed by a pure function that may need the object in another version, which may
-//! be a webhook's to give. So the function runs; what conversions it found missing are fetched; it runs
-//! again. Most requests need none.
+//! Field ownership is computed by a pure function that may need the object in other versions, which may take webhook
+//! calls. So the function runs, missing conversions are fetched, and it runs again. Most requests need none.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,10 +19,10 @@ use crate::registry::Origin;
 use crate::status::{Cause, Details, Result, Status};
 use crate::strategy;
 
-/// Rounds of fetching conversions: each step that prunes the object can need it anew in every version.
+/// Limit of rounds of conversions: each step that prunes the object can need it again in every version.
 const ROUNDS: usize = 16;
 
-/// The object with `managedFields` as they follow from writing it over the current one.
+/// The object with the `managedFields` that result from replacing the current one.
 pub(crate) async fn update(
     call: &Call,
     current: Option<&Value>,
@@ -66,8 +65,8 @@ pub(crate) async fn apply(
         ownership.apply(live, applied, &options.field_manager, force, &now)
     })
     .await?;
-    // Fields that fell away may have defaults.
-    call.settle(Words::Decoder, &mut merged, &mut Texts::default())
+    // Removed fields may have defaults.
+    call.normalise(Words::Decoder, &mut merged, &mut Texts::default())
         .map_err(|error| Status::undecodable(error, Status::bad_request))?;
     Ok(merged)
 }
@@ -133,7 +132,7 @@ impl Versions for KnownVersions<'_> {
         let mut object = json!({"apiVersion": api_version, "kind": kind});
         if self.call.body_kind().typed {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            // A bare object of a built-in kind always decodes.
+            // An empty object of a built-in kind always decodes.
             let _ = capstan_builtin::decode::settle(group, version, kind, &mut object);
         }
         object
@@ -154,7 +153,7 @@ impl Versions for KnownVersions<'_> {
     }
 }
 
-/// Fields a write through this endpoint cannot reach, and so does not come to own.
+/// Fields that a write through this endpoint cannot change, and therefore does not own.
 fn reset_fields(call: &Call) -> Set {
     match (&call.resource().origin, call.subresource()) {
         (Origin::Custom(_), "status") => Set::of_fields(&[&["metadata"], &["spec"]]),

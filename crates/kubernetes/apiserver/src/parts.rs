@@ -1,4 +1,4 @@
-//! What a server is made of: the one list of its parts, and how they are put together.
+//! The parts of a server, and how they are assembled.
 
 use std::sync::Arc;
 
@@ -30,46 +30,46 @@ use crate::in_flight::RequestsInFlight;
 use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::openapi::OpenApi;
-use crate::quota::Turns;
+use crate::quota::QuotaLocks;
 use crate::registry::{Registry, Resource, build};
 use crate::route::Route;
 use crate::status::Result;
 use crate::webhook_client::WebhookClient;
 
-/// Everything a server is made of. Made once at the start; requests and controllers read it.
+/// All parts of a server. Created once at startup; read by requests and controllers.
 pub(crate) struct ServerParts {
     pub store: Store<Digest>,
     pub registry: ArcSwap<Registry>,
     pub env: Env,
     pub authorizer: Arc<dyn Authorizer>,
-    /// In the order in which they run.
+    /// In execution order.
     pub admission: Vec<Arc<dyn Admission>>,
     pub conversions: Conversions,
     pub rbac: Arc<Rbac>,
     pub authenticator: Authenticator,
-    /// Controllers that follow every change.
+    /// Channels to the built-in controllers.
     pub followers: Vec<Follower>,
     pub definitions: Definitions,
     pub discovery: Discovery,
     pub openapi: OpenApi,
-    /// PEM of the authority clients trust, for `kube-root-ca.crt`.
+    /// PEM of the CA, for `kube-root-ca.crt`.
     pub root_ca: Arc<str>,
     /// Keys and certificates, for backups.
     pub pki: Arc<Pki>,
-    /// Whoever runs Pods, if anybody does.
+    /// The backend that runs Pods, if any.
     pub pods: Option<Arc<dyn PodStreams>>,
     pub metrics: Metrics,
-    /// Open connections, where it is served on a listener.
+    /// Open connections of a listener.
     pub connections: Arc<Connections>,
     pub in_flight: RequestsInFlight,
     /// Records requests, if the owner wants that.
     pub audit: Option<Arc<Audit>>,
-    /// Who may take of which namespace's quotas.
-    pub turns: Turns,
+    /// Locks for counting and taking quota, per namespace.
+    pub quota_locks: QuotaLocks,
 }
 
 impl ServerParts {
-    /// Puts a server together: the parts in their usual order, with what its owner chose.
+    /// Assembles a server: the parts in their default order, with the given configuration.
     pub fn assemble(
         config: Config,
         store: Store<Digest>,
@@ -115,20 +115,20 @@ impl ServerParts {
             connections: Arc::new(Connections::new(config.connections)),
             in_flight: RequestsInFlight::new(config.in_flight),
             audit: config.audit,
-            turns: Turns::default(),
+            quota_locks: QuotaLocks::default(),
             store,
             env,
         })
     }
 
-    /// Asks the authorizer.
+    /// Rejects with 403 unless the authorizer allows it.
     pub fn authorize(&self, attributes: &Attributes) -> Result<()> {
         let decision = self.authorizer.authorize(attributes);
         if decision.allowed() { Ok(()) } else { Err(crate::auth::forbidden(attributes, decision.reason())) }
     }
 
-    /// Tells the controllers of a change.
-    pub fn tell(&self, bucket: Arc<str>, key: Arc<str>, written: &Written<Digest>) {
+    /// Sends a change to the controllers.
+    pub fn notify_controllers(&self, bucket: Arc<str>, key: Arc<str>, written: &Written<Digest>) {
         let digest = written.previous.as_ref().or(written.entry.as_ref()).map(|e| e.digest());
         let committed = Arc::new(Committed {
             bucket,
@@ -138,11 +138,11 @@ impl ServerParts {
             owners: written.previous.as_ref().map(|e| e.digest().owners.clone()).unwrap_or_default(),
         });
         for follower in &self.followers {
-            follower.tell(&committed);
+            follower.send(&committed);
         }
     }
 
-    /// A request of the server itself to one object.
+    /// An internal request for one object.
     pub fn internal_call(
         self: &Arc<Self>,
         user: &str,
@@ -165,8 +165,7 @@ impl ServerParts {
     }
 }
 
-/// The program that, in a cluster of several processes, writes as this user: it becomes the manager of
-/// the fields it sets.
+/// The field manager of internal writes: the program that writes as this user in a cluster of several processes.
 fn agent(user: &str) -> &'static str {
     if user == "system:apiserver" { "kube-apiserver" } else { "kube-controller-manager" }
 }

@@ -1,20 +1,20 @@
-//! The pipeline of a write, from what a client sent to what it is answered.
+//! The pipeline of a write, from request to response.
 //!
 //! ```text
 //! decode ──► mutate ──► complete ──► validate ──► commit ──► respond
 //!
 //! decode     verbs/, call.rs   the body becomes an object of the kind: known fields, defaults, strictness; a patch
-//!                              or a configuration becomes a Change of what is there
-//! mutate     admission/        checks compiled in, then webhooks, change the object or refuse it
-//! complete   strategy.rs       what only the server says: metadata, generations, fields this request may not touch
+//!                              or a configuration becomes a Change of the current object
+//! mutate     admission/        built-in plugins, then webhooks, change the object or reject it
+//! complete   strategy.rs       what only the server sets: metadata, generations, fields this request may not change
 //! validate   strategy.rs       the rules of the kind; then admission; then quota/, which counts what will be stored
 //! commit     versions.rs       the storage version, encoded once, compared and swapped
 //! respond    respond.rs        the stored bytes in the version and shape the client asked for
 //! ```
 //!
-//! [`create_object`] takes a new object through it and [`change`] one that exists, again from the start whenever
-//! somebody else was faster. Deletion ([`crate::verbs::delete`]) has no object to complete and validate, and uses
-//! the same admission and commit.
+//! [`create_object`] runs it for a new object and [`change`] for an existing one, which starts over on a conflict.
+//! Deletion ([`crate::verbs::delete`]) has no object to complete and validate, and uses the same admission and
+//! commit.
 
 use std::sync::Arc;
 
@@ -27,34 +27,34 @@ use crate::admission::{AdmissionAttributes, Operation};
 use crate::call::Call;
 use crate::conversion::builtin::BuiltInConversion;
 use crate::digest::Digest;
-use crate::forms::Forms;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::{self, Meta};
-use crate::quota::{self, Turn};
+use crate::quota::{self, QuotaLock};
 use crate::registry::Origin;
-use crate::scale::Lens;
+use crate::representations::RequestRepresentations;
+use crate::scale::ScaleView;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 use crate::verbs::create::clear_server_fields;
 use crate::verbs::update::{check_name, check_version};
 use crate::{ownership, strategy};
 
-/// Largest stored object.
+/// Largest stored object in bytes.
 pub const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
 
-/// How often a generated name is tried anew when it is taken.
+/// Attempts with a new generated name when it is taken.
 const NAME_ATTEMPTS: usize = 8;
 
-/// What upstream says when somebody else was faster.
+/// Upstream's message for a conflict.
 pub(crate) const STALE: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// How a request changes what is there.
+/// How a request changes an object.
 pub(crate) trait Change: Send + Sync {
-    /// What becomes of the current object. Called again when somebody else was faster.
+    /// Computes the new object from the current one. Called again after a conflict.
     fn step(&self, call: &Call, current: &Value) -> Result<Step>;
 
-    /// What to create where there is nothing; `None`: that is an error.
+    /// The object to create if it does not exist; `None` is an error.
     fn create(&self, _: &Call) -> Result<Option<Step>> {
         Ok(None)
     }
@@ -62,11 +62,11 @@ pub(crate) trait Change: Send + Sync {
 
 /// One change of one object.
 pub(crate) enum Step {
-    /// The object as it should become, whoever owns its fields.
+    /// The new object; field ownership is not updated.
     Edit(Value),
-    /// The object as it should become; what differs is the manager's from now on.
+    /// The new object; the manager owns the differences.
     Write { object: Value, manager: String },
-    /// A configuration to merge in.
+    /// A configuration to apply.
     Apply(Value),
 }
 
@@ -80,8 +80,8 @@ impl Step {
     }
 }
 
-/// Stores a new object whose fields are already owned by someone.
-/// On the heap: the controllers of every idle server in a process would otherwise each set its state aside.
+/// Stores a new object that already has field owners. Boxed: otherwise the controllers of every idle server in a
+/// process would each reserve space for its state.
 pub(crate) fn create_object<'a>(
     call: &'a Call,
     object: Value,
@@ -91,8 +91,7 @@ pub(crate) fn create_object<'a>(
     Box::pin(async move { create(call, object, options, kind, &mut None).await })
 }
 
-/// Changes the object in the path, again from the start whenever somebody else was faster.
-/// On the heap, as [`create_object`].
+/// Changes the object of the request, and starts over on a conflict. Boxed, as [`create_object`].
 pub(crate) fn change<'a>(
     call: &'a Call,
     change: &'a dyn Change,
@@ -108,7 +107,7 @@ async fn create(
     object: Value,
     options: &WriteOptions,
     kind: WriteKind,
-    turn: &mut Option<Turn>,
+    quota_lock: &mut Option<QuotaLock>,
 ) -> Result<Answer> {
     let create_options = options.to_json(WriteKind::Create);
     let attributes = |object, options_seen| {
@@ -116,7 +115,7 @@ async fn create(
     };
     let mut object = mutate(call, attributes(object, create_options.clone())).await?;
 
-    // Only a generated name can be tried anew, so that only then the object is needed again.
+    // Only a generated name can be retried, so only then the object is needed again.
     let generated = kind == WriteKind::Create && !object.meta_str("generateName").is_empty();
     let mut attempts = if generated { NAME_ATTEMPTS } else { 1 };
     loop {
@@ -127,7 +126,7 @@ async fn create(
 
         strategy::validate_create(call, &object)?;
         let mut admitted = attributes(object, create_options.clone());
-        validate(call, &admitted, turn).await?;
+        validate(call, &admitted, quota_lock).await?;
         let object = admitted.object.take().unwrap_or_default();
 
         let name = object.name().to_owned();
@@ -160,44 +159,44 @@ async fn try_until_settled(
     options: &WriteOptions,
     kind: WriteKind,
 ) -> Result<Answer> {
-    // Kept over all attempts: nobody else may take what this request has counted.
-    let mut turn = None;
+    // Held over all attempts: no other request may take the quota that this one has counted.
+    let mut quota_lock = None;
     loop {
         let Some(entry) = call.parts.store.get(&call.resource().bucket, &call.key()) else {
             let Some(step) = change.create(call)? else { return Err(call.not_found()) };
             let mut object = step.take(call, None, options).await?;
-            call.place(&mut object)?;
+            call.set_namespace(&mut object)?;
             check_name(call, &object)?;
             call.parts.authorize(&call.attributes("create"))?;
             clear_server_fields(&mut object);
-            match create(call, object, options, kind, &mut turn).await {
+            match create(call, object, options, kind, &mut quota_lock).await {
                 Err(status) if status.reason == "AlreadyExists" => continue,
                 other => return other,
             }
         };
-        if let Some(answer) = update(call, change, options, kind, &entry, &mut turn).await? {
+        if let Some(answer) = update(call, change, options, kind, &entry, &mut quota_lock).await? {
             return Ok(answer);
         }
     }
 }
 
-/// The pipeline of an object that exists; `None` if somebody else was faster.
+/// The pipeline of an existing object; `None` on a conflict.
 async fn update(
     call: &Call,
     change: &dyn Change,
     options: &WriteOptions,
     kind: WriteKind,
     entry: &Arc<Entry<Digest>>,
-    turn: &mut Option<Turn>,
+    quota_lock: &mut Option<QuotaLock>,
 ) -> Result<Option<Answer>> {
     let current = Arc::new(call.load(entry).await?);
-    let scale = Lens::of(call);
+    let scale = ScaleView::of(call);
     let before = match &scale {
-        Some(lens) => Arc::new(lens.open(&current)?),
+        Some(scale_view) => Arc::new(scale_view.open(&current)?),
         None => current.clone(),
     };
     let mut object = change.step(call, &before)?.take(call, Some(&before), options).await?;
-    call.place(&mut object)?;
+    call.set_namespace(&mut object)?;
     check_name(call, &object)?;
 
     let update_options = options.to_json(match kind {
@@ -208,29 +207,29 @@ async fn update(
         call.admission(Operation::Update, Some(object), Some(old), update_options.clone(), options.dry_run)
     };
     let mut object = mutate(call, attributes(object, before.clone())).await?;
-    if let Some(lens) = &scale {
-        object = lens.fold(call, &current, &object)?;
+    if let Some(scale_view) = &scale {
+        object = scale_view.fold(call, &current, &object)?;
     }
 
     check_version(call, &object, entry.revision)?;
-    // From here on the object counts as written over the current version, whether it named it or not.
+    // From here on the object has the current version, whether the request named it or not.
     object.set_meta("resourceVersion", current.resource_version());
     strategy::prepare_update(call, &mut object, &current)?;
 
     strategy::validate_update(call, &object, &current)?;
     capstan_schema::apply::keep_times(&current, &mut object);
     let (shown, seen) = match &scale {
-        Some(lens) => (lens.view(&object), Arc::new(lens.view(&current))),
+        Some(scale_view) => (scale_view.view(&object), Arc::new(scale_view.view(&current))),
         None => (std::mem::take(&mut object), current.clone()),
     };
     let mut admitted = attributes(shown, seen);
-    validate(call, &admitted, turn).await?;
+    validate(call, &admitted, quota_lock).await?;
     if scale.is_none() {
         object = admitted.object.take().unwrap_or_default();
     }
 
     if strategy::is_finished(call.resource(), &object) {
-        // The last finalizer went: the update is the delete.
+        // The last finalizer was removed: the update deletes the object.
         if options.dry_run {
             return Ok(Some(Answer::object(StatusCode::OK, &object)));
         }
@@ -250,7 +249,7 @@ async fn update(
         };
     }
     if object == *current {
-        // Nothing changes: nothing is written, no event is sent.
+        // Nothing changed: nothing is written, no event is sent.
         return Ok(Some(Answer::object(StatusCode::OK, &object)));
     }
     if options.dry_run {
@@ -271,36 +270,40 @@ async fn update(
 
 /// Runs mutating admission.
 async fn mutate(call: &Call, mut attributes: AdmissionAttributes) -> Result<Value> {
-    let forms = Forms { call };
+    let representations = RequestRepresentations { call };
     for admission in &call.parts.admission {
-        admission.mutate(&mut attributes, &forms).await?;
+        admission.mutate(&mut attributes, &representations).await?;
     }
     let object = attributes.object.ok_or_else(|| Status::internal("admission took the object away"));
     let mut object = object?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
     // The request was authorized for this namespace: a webhook cannot move the object to another one.
-    call.place(&mut object)?;
+    call.set_namespace(&mut object)?;
     Ok(object)
 }
 
 /// Runs validating admission, then the quotas.
-async fn validate(call: &Call, attributes: &AdmissionAttributes, turn: &mut Option<Turn>) -> Result<()> {
-    let forms = Forms { call };
+async fn validate(
+    call: &Call,
+    attributes: &AdmissionAttributes,
+    quota_lock: &mut Option<QuotaLock>,
+) -> Result<()> {
+    let representations = RequestRepresentations { call };
     for admission in &call.parts.admission {
-        admission.validate(attributes, &forms).await?;
+        admission.validate(attributes, &representations).await?;
     }
-    // Last, as upstream: what is counted here is what is stored.
-    quota::admit(call, attributes, turn).await
+    // Last, as upstream: counts exactly what is stored.
+    quota::admit(call, attributes, quota_lock).await
 }
 
-/// Runs all admission for a delete, which changes no object.
+/// Runs all admission for a delete.
 pub(crate) async fn admit_delete(call: &Call, mut attributes: AdmissionAttributes) -> Result<()> {
-    let forms = Forms { call };
+    let representations = RequestRepresentations { call };
     for admission in &call.parts.admission {
-        admission.mutate(&mut attributes, &forms).await?;
+        admission.mutate(&mut attributes, &representations).await?;
     }
     for admission in &call.parts.admission {
-        admission.validate(&attributes, &forms).await?;
+        admission.validate(&attributes, &representations).await?;
     }
     Ok(())
 }
@@ -310,7 +313,7 @@ fn complete_metadata(call: &Call, object: &mut Value) {
     object.set_meta("creationTimestamp", env.now_rfc3339());
     object.set_meta("uid", env.uuid());
     if object.name().is_empty() && !object.meta_str("generateName").is_empty() {
-        // Names are cut so that the suffix always fits into 63 characters.
+        // Truncated so that the suffix always fits into 63 characters.
         let base: String = object.meta_str("generateName").chars().take(58).collect();
         object.set_meta("name", format!("{base}{}", env.name_suffix()));
     }
@@ -324,14 +327,14 @@ impl Call {
         write: impl FnOnce(Stamped) -> Write,
     ) -> Result<Written<Digest>> {
         let resource = self.resource();
-        // What a deletion takes, from its mark to the removal of the last finalizer, works on a full disk.
+        // All writes of a deletion, from its timestamp to the removal of the last finalizer, work on a full disk.
         let leads_to_less = object.is_terminating();
         let stored = self.parts.storage_form(resource, object).await?;
         let mut value = object::stamped(stored);
         if let Origin::Custom(custom) = &resource.origin
             && resource.version == resource.storage_version
         {
-            // Known before anybody sees the object: watchers are told of it sooner than its writer.
+            // Set before the commit: watchers see the object earlier than its writer.
             value.mark = custom.schema_epoch;
         }
         let size = value.head.len() + value.tail.len();
@@ -358,18 +361,18 @@ impl Call {
                 Status::unavailable(format!("the object could not be stored: {other}"))
             }
         })?;
-        self.parts.tell(bucket, key, &written);
+        self.parts.notify_controllers(bucket, key, &written);
         Ok(written)
     }
 
-    /// The answer to a write: the object as it is now stored, in the version of the request.
+    /// The response to a write: the stored object in the version of the request.
     async fn answer(&self, code: StatusCode, written: Written<Digest>) -> Result<Answer> {
         let Some(entry) = &written.entry else { return Err(Status::internal("nothing was written")) };
         let bytes = self.render(entry).await?;
         Ok(Answer::Object { code, bytes })
     }
 
-    /// The answer to a write that was only tried: the object as it would come back from the store.
+    /// The response to a dry run: the object as it would be read from the store.
     async fn preview(&self, code: StatusCode, object: Value) -> Result<Answer> {
         let resource = self.resource();
         if resource.version == resource.storage_version || BuiltInConversion::of(resource).is_some() {

@@ -1,4 +1,4 @@
-//! The other forms an object of a request can take, for admission webhooks that want another version.
+//! Conversions of the objects of a request, for admission webhooks that need another version.
 
 use capstan_builtin::decode::Words;
 use capstan_schema::bounded::Texts;
@@ -13,12 +13,11 @@ use crate::scale;
 use crate::status::{Result, Status};
 use crate::strategy;
 
-/// Forms of the objects of one request.
-pub(crate) struct Forms<'a> {
+pub(crate) struct RequestRepresentations<'a> {
     pub call: &'a Call,
 }
 
-impl Representations for Forms<'_> {
+impl Representations for RequestRepresentations<'_> {
     fn equivalents(
         &self,
         resource: &GroupVersionResource,
@@ -52,28 +51,28 @@ impl Representations for Forms<'_> {
         Box::pin(async move { self.call.parts.convert(self.call.resource(), object, &to.version).await })
     }
 
-    fn settle(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
+    fn normalise(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
         let no_object = |why: Undecodable| {
             Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind))
         };
         self.expect_kind(&object, kind)?;
         if self.call.subresource() == scale::NAME {
-            scale::settle(Words::Decoder, &mut object).map_err(no_object)?;
+            scale::normalise(Words::Decoder, &mut object).map_err(no_object)?;
             return Ok(object);
         }
         let plural = &self.call.resource().plural;
         if let Some(resource) = self.call.registry.find(&kind.group, &kind.version, plural)
             && resource.kind == kind.kind
         {
-            strategy::settle(resource, &mut object, &mut Texts::default()).map_err(no_object)?;
+            strategy::normalise(resource, &mut object, &mut Texts::default()).map_err(no_object)?;
         }
         Ok(object)
     }
 }
 
-impl Forms<'_> {
-    /// Refuses what a patch has made an object of another kind, as upstream does: where the kind is a type of Go's it
-    /// cannot be converted, a custom resource is invalid.
+impl RequestRepresentations<'_> {
+    /// Rejects an object whose kind was changed by a patch, as upstream: with a conversion error for Go types, as
+    /// invalid for custom resources.
     fn expect_kind(&self, object: &Value, kind: &GroupVersionKind) -> Result<()> {
         let found = GroupVersionKind::of(object);
         if found == *kind {

@@ -1,4 +1,4 @@
-//! Kinds that are answered instead of stored: reviews of who somebody is and what they may do, and tokens.
+//! Kinds that are evaluated instead of stored: reviews of identity and permissions, and tokens.
 
 use ::http::StatusCode;
 use bytes::Bytes;
@@ -12,13 +12,13 @@ use crate::registry::Resource;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 
-/// Whether objects of a resource are answered and not stored.
+/// Whether objects of a resource are evaluated and not stored.
 pub(crate) fn is_review(resource: &Resource) -> bool {
     matches!(resource.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
         && resource.custom().is_none()
 }
 
-/// Answers a review.
+/// Evaluates a review.
 pub(crate) async fn create(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let object = call.decode(body, options.field_validation)?;

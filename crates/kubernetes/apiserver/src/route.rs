@@ -1,19 +1,19 @@
-//! Where a request leads: one resource, in one scope, perhaps one of its subresources, with one verb.
+//! Routing: resolves a request to a resource, a scope, an optional subresource and a verb.
 //!
-//! Every request to a resource is resolved here, once, and handlers see nothing but the result. So a path that does
-//! not fit the scope of its resource reaches no handler, whatever its caller may do: rights in one namespace are
-//! asked for by the namespace in the path, and must not lead to objects outside of it.
+//! Every request to a resource is resolved here, once, and handlers see only the result. A path that does not match
+//! the scope of its resource reaches no handler, whatever the caller's permissions: permissions in a namespace are
+//! checked against the namespace in the path, and must not lead to objects outside of it.
 //!
 //! ```text
-//! path                                      namespaced resource    cluster-wide resource
+//! path                                      namespaced resource    cluster-scoped resource
 //! <resource>, watch/<resource>              list, watch            collection
 //! <resource>/<name>[/<subresource>]         404                    item
 //! namespaces/<ns>/<resource>                collection             404
 //! namespaces/<ns>/<resource>/<name>[/…]     item                   404
 //! ```
 //!
-//! As upstream, requests are authorized first, by what their path says: whoever may not ask learns nothing about
-//! what is served.
+//! As upstream, requests are authorized first, by their path: a caller without permission learns nothing about what
+//! is served.
 
 use std::sync::Arc;
 
@@ -26,7 +26,6 @@ use crate::reply::{self, Reply};
 use crate::status::{Details, Status};
 use crate::strategy::is_namespace;
 
-/// What is done to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -51,7 +50,7 @@ impl Verb {
         Self::DeleteCollection,
     ];
 
-    /// The word of roles and discovery.
+    /// The verb in roles and discovery.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -70,10 +69,10 @@ impl Verb {
     }
 }
 
-/// Where the objects of a request are.
+/// Scope of the objects of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Outside of namespaces.
+    /// Cluster-scoped.
     Cluster,
     /// In one namespace.
     Namespace(String),
@@ -92,19 +91,18 @@ pub(crate) struct Route {
     subresource: Option<usize>,
 }
 
-/// Why a path leads nowhere.
+/// Why a request cannot be routed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Nothing is served there.
     NotFound,
-    /// Something is served there, but not with this method.
+    /// The method is not supported there.
     Method,
-    /// A custom resource's collection has no such verb: it needs a name.
+    /// The collection of a custom resource does not support the verb without a name.
     Nameless,
 }
 
 impl Route {
-    /// Resolves a request to a resource.
     pub fn resolve(resource: &Arc<Resource>, info: &RequestInfo) -> Result<Self, Refusal> {
         let scope = Self::scope_of(resource, info)?;
         if !info.rest.is_empty() || info.verb == "proxy" {
@@ -116,7 +114,7 @@ impl Route {
         let mut subresource = None;
         let allowed = if !info.subresource.is_empty() {
             let index = resource.subresources.iter().position(|s| s.name == info.subresource);
-            // Nothing ever watched subresources by path prefix.
+            // Subresources were never watched by path prefix.
             let index = index.filter(|_| info.verb != "watch").ok_or(Refusal::NotFound)?;
             subresource = Some(index);
             verb.filter(|verb| resource.subresources[index].verbs.contains(&verb.as_str()))
@@ -132,8 +130,7 @@ impl Route {
             }
             let is_custom = resource.custom().is_some();
             match verb {
-                // Custom resources have no routes of their own upstream: what their handler refuses, it refuses
-                // in other words.
+                // Upstream has no routes for custom resources: their handler rejects with another error.
                 Some(verb) if is_custom && !here.contains(&verb) && scope == Scope::AllNamespaces => {
                     return Err(Refusal::NotFound);
                 }
@@ -151,41 +148,39 @@ impl Route {
         match (resource.namespaced, info.in_namespace) {
             (true, true) => Ok(Scope::Namespace(info.namespace.clone())),
             (true, false) if !info.is_item => Ok(Scope::AllNamespaces),
-            // Only Namespaces are addressed with a namespace that they are not in. Another resource of that name
-            // could otherwise be reached with rights that are meant for a namespace.
+            // Only Namespaces are addressed with a namespace that they are not in. Otherwise another resource of that
+            // name could be reached with permissions that are meant for a namespace.
             (false, false) if info.namespace.is_empty() || is_namespace(resource) => Ok(Scope::Cluster),
             _ => Err(Refusal::NotFound),
         }
     }
 
-    /// The route of a request the server itself makes to one object; `namespace` is empty for cluster-wide kinds.
+    /// The route of an internal request to one object; `namespace` is empty for cluster-scoped kinds.
     pub fn internal(resource: Arc<Resource>, namespace: &str, name: &str) -> Self {
         let scope = if resource.namespaced { Scope::Namespace(namespace.to_owned()) } else { Scope::Cluster };
         Self { resource, verb: Verb::Update, scope, name: name.to_owned(), subresource: None }
     }
 
-    /// The same object's subresource; the object itself if it has none of that name.
+    /// The subresource of the same object; the object itself if there is none of that name.
     pub fn on(mut self, subresource: &str) -> Self {
         self.subresource = self.resource.subresources.iter().position(|s| s.name == subresource);
         self
     }
 
-    /// What is served there.
     pub fn resource(&self) -> &Arc<Resource> {
         &self.resource
     }
 
-    /// What is done.
     pub fn verb(&self) -> Verb {
         self.verb
     }
 
-    /// Name of the object addressed, or the one name that a collection is filtered by, or empty.
+    /// Name of the object, or the name that a collection is filtered by, or empty.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Namespace of the objects addressed; empty for cluster-wide kinds and for all namespaces.
+    /// Namespace of the objects; empty for cluster-scoped kinds and for all namespaces.
     pub fn namespace(&self) -> &str {
         match &self.scope {
             Scope::Namespace(namespace) => namespace,
@@ -193,7 +188,6 @@ impl Route {
         }
     }
 
-    /// The subresource addressed.
     pub fn subresource(&self) -> Option<&Subresource> {
         self.subresource.and_then(|index| self.resource.subresources.get(index))
     }
@@ -203,7 +197,7 @@ impl Route {
         self.subresource().map_or("", |s| s.name.as_str())
     }
 
-    /// What authorizers are asked about this route with a verb.
+    /// Authorization attributes of this route with a verb.
     pub fn attributes(&self, user: User, verb: &str) -> Attributes {
         let namespace = if is_namespace(&self.resource) { &self.name } else { self.namespace() };
         Attributes {
@@ -221,7 +215,7 @@ impl Route {
 }
 
 impl Refusal {
-    /// What the client is answered.
+    /// The error response.
     pub fn reply(self, resource: &Resource, info: &RequestInfo) -> Reply {
         match self {
             Self::NotFound => not_found(info),
@@ -235,8 +229,7 @@ impl Refusal {
     }
 }
 
-/// 404 for a path nobody serves: upstream's API groups answer with a `Status`, everything around them as a plain
-/// web server.
+/// 404 for an unknown path. Upstream's API groups respond with a `Status`, everything else with plain text.
 pub(crate) fn not_found(info: &RequestInfo) -> Reply {
     let mut parts = info.path.split('/').skip(1);
     let in_api = match parts.next() {

@@ -1,4 +1,4 @@
-//! The `scale` subresource: one small object that stands for replicas, wherever a kind keeps them.
+//! The `scale` subresource: a small object with the replicas of any scalable kind.
 //!
 //! ```text
 //! stored object ── open ──► Scale ── patch, replace, apply, mutating admission ──► Scale
@@ -6,8 +6,8 @@
 //! stored object ◄─────────────────────────────── fold ◄──────────────────────────────┘
 //! ```
 //!
-//! Clients and admission see and write the `Scale` alone, with the owners of its replicas; what they
-//! write goes back into the object, which is then validated and stored like after any other update.
+//! Clients and admission only see and write the `Scale`, with the owners of its replicas. The result is written back
+//! to the object, which is then validated and stored like after any other update.
 
 use std::sync::Arc;
 
@@ -31,31 +31,26 @@ use crate::route::Verb;
 use crate::status::{Result, Status};
 use crate::verbs::{self, Answer};
 
-/// Name of the subresource.
 pub(crate) const NAME: &str = "scale";
-/// Group of its kind.
 pub(crate) const GROUP: &str = "autoscaling";
-/// Version of its kind.
 pub(crate) const VERSION: &str = "v1";
-/// The kind that stands for replicas.
 pub(crate) const KIND: &str = "Scale";
 
-/// What a new count must not be: upstream's mark of an object that has no replicas yet.
+/// Invalid for a new count: upstream's marker of an object without replicas.
 const NOT_SET: i64 = i32::MIN as i64;
 
-/// Serves `scale`.
 pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
-    let lens = Lens::new(call, subresource);
+    let scale_view = ScaleView::new(call, subresource);
     let answer = match call.verb() {
         Verb::Get => {
             let entry =
                 call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
             let object = call.load(&entry).await?;
-            if call.resource().custom().is_some() && lens.replicas(&object).is_none() {
-                let path = &lens.paths.spec_replicas;
+            if call.resource().custom().is_some() && scale_view.replicas(&object).is_none() {
+                let path = &scale_view.paths.spec_replicas;
                 return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
             }
-            return Ok(Answer::object(StatusCode::OK, &lens.view(&object)));
+            return Ok(Answer::object(StatusCode::OK, &scale_view.view(&object)));
         }
         Verb::Update => verbs::update::update(call, body).await?,
         _ => verbs::patch::patch(call, body).await?,
@@ -63,32 +58,31 @@ pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &By
     match answer {
         Answer::Object { code, bytes } => {
             let object: Value = serde_json::from_slice(&bytes).map_err(Status::internal)?;
-            Ok(Answer::object(code, &lens.view(&object)))
+            Ok(Answer::object(code, &scale_view.view(&object)))
         }
         other => Ok(other),
     }
 }
 
-/// The schema of a `Scale`.
 pub(crate) fn schema() -> Option<Arc<Schema>> {
     builtin::schema(GROUP, VERSION, KIND)
 }
 
-/// Gives a `Scale` the form in which Go writes it; see [`builtin::decode::settle`].
-pub(crate) fn settle(words: Words, scale: &mut Value) -> std::result::Result<Texts, Undecodable> {
+/// Normalises a `Scale` to Go's encoding; see [`builtin::decode::settle`].
+pub(crate) fn normalise(words: Words, scale: &mut Value) -> std::result::Result<Texts, Undecodable> {
     builtin::decode::settle_with(words, GROUP, VERSION, KIND, scale)
 }
 
-/// Looks at an object as a `Scale`, and writes one back.
-pub(crate) struct Lens {
+/// Converts between an object and its `Scale`.
+pub(crate) struct ScaleView {
     paths: ScalePaths,
-    /// Where each version of the kind keeps its replicas.
+    /// Paths of replicas in each version of the kind.
     replicas_paths: ReplicasPaths,
     is_custom: bool,
 }
 
-impl Lens {
-    /// The lens of a request to `scale`; `None` for any other.
+impl ScaleView {
+    /// The view of a request to `scale`; `None` for any other.
     pub fn of(call: &Call) -> Option<Self> {
         if call.subresource() != NAME {
             return None;
@@ -118,7 +112,7 @@ impl Lens {
         Self { paths, replicas_paths, is_custom: call.resource().custom().is_some() }
     }
 
-    /// The `Scale` of an object, as readers and validating admission see it.
+    /// The `Scale` of an object, for readers and validating admission.
     pub fn view(&self, object: &Value) -> Value {
         let mut scale = json!({
             "kind": KIND, "apiVersion": api_version(GROUP, VERSION),
@@ -133,8 +127,8 @@ impl Lens {
                 "selector": self.selector(object),
             },
         });
-        // The counts were checked when the object was written: they fit.
-        let _ = settle(Words::Decoder, &mut scale);
+        // The counts were validated when the object was written.
+        let _ = normalise(Words::Decoder, &mut scale);
         scale
     }
 
@@ -151,7 +145,7 @@ impl Lens {
         Ok(scale)
     }
 
-    /// The object with a written `Scale` in it.
+    /// The object with the written `Scale` applied.
     pub fn fold(&self, call: &Call, current: &Value, scale: &Value) -> Result<Value> {
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
         if self.is_custom {

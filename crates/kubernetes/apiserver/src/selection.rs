@@ -1,4 +1,4 @@
-//! Which entries of a bucket a list, watch or delete-collection is about.
+//! Selects the entries of a bucket for a list, watch or delete-collection.
 
 use capstan_schema::selector::{FieldSelector, LabelSelector};
 use capstan_store::Entry;
@@ -20,7 +20,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// The selection a request asks for.
+    /// The selection of a request.
     pub fn new(call: &Call, options: &ListOptions) -> Result<Self> {
         let field_paths = fields::Selectable::of(call.resource());
         for field in options.fields.terms.iter().map(|t| t.field.as_str()) {
@@ -40,7 +40,7 @@ impl Selection {
                 }
             }
         }
-        // One name in one namespace is one key; a name across namespaces has to be looked for.
+        // A name in a namespace is one key; a name across namespaces needs a scan.
         let exact = !name.is_empty() && (!namespace.is_empty() || !call.resource().namespaced);
         let prefix = match (exact, namespace.is_empty()) {
             (true, _) => call.key(),
@@ -55,17 +55,16 @@ impl Selection {
         Ok(Self { prefix, exact, labels: options.labels.clone(), fields, field_paths })
     }
 
-    /// Every key selected begins with this.
+    /// Common prefix of all selected keys.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether nothing but the prefix restricts the selection.
+    /// Whether only the prefix restricts the selection.
     pub fn is_everything(&self) -> bool {
         !self.exact && self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether an entry is selected.
     pub fn matches(&self, entry: &Entry<Digest>) -> bool {
         if self.exact && *entry.key != *self.prefix {
             return false;

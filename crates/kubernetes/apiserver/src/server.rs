@@ -1,7 +1,7 @@
-//! A server: its start, and the chain every request goes through.
+//! The server: startup, and the handler chain of every request.
 //!
 //! ```text
-//! request ─► who (authentication, impersonation) ─► may they (authorization) ─► where to (route)
+//! request ─► authentication, impersonation ─► authorization ─► routing
 //!            ├─► documents: discovery, OpenAPI, version, health, metrics
 //!            └─► resources: decode ─► admit ─► validate ─► store ─► shape ─► encode
 //! ```
@@ -35,15 +35,15 @@ use crate::status::{Result, Status};
 use crate::verbs::{self, Answer};
 use crate::{bootstrap, compression, controllers, documents, front, respond, reviews, subresources};
 
-/// A Kubernetes API server. Cheap to clone; lives until the last clone is dropped.
+/// A Kubernetes API server. Cheap to clone; shuts down when the last clone is dropped.
 #[derive(Clone)]
 pub struct Server {
     parts: Arc<ServerParts>,
 }
 
 impl Server {
-    /// Opens the store, puts a server together, starts its controllers and creates the objects every cluster has.
-    /// Must be called inside a tokio runtime.
+    /// Opens the store, assembles a server, starts its controllers and creates the bootstrap objects. Must be called
+    /// inside a tokio runtime.
     pub async fn start(mut config: Config, pki: Arc<Pki>) -> Result<Self, StartError> {
         let (store, policy) = config.open_store()?;
         let (followers, changes) = controllers::channels();
@@ -60,7 +60,7 @@ impl Server {
         Ok(Self { parts })
     }
 
-    /// Serves on a listener, valid for `names`, until `stop` resolves; then closes the store.
+    /// Serves on a listener, with a certificate for `names`, until `stop` resolves; then closes the store.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -73,12 +73,10 @@ impl Server {
         Ok(())
     }
 
-    /// Keys and certificates.
     pub fn pki(&self) -> &Arc<Pki> {
         &self.parts.pki
     }
 
-    /// The store behind the server.
     pub fn store(&self) -> &Store<Digest> {
         &self.parts.store
     }
@@ -88,17 +86,16 @@ impl Server {
         &self.parts
     }
 
-    /// The connections that are open.
     pub(crate) fn connections(&self) -> &Arc<front::Connections> {
         &self.parts.connections
     }
 
-    /// Shows further families of metrics, in Prometheus' text format, on `/metrics`.
+    /// Adds metrics in the Prometheus text format to `/metrics`.
     pub fn show_metrics(&self, page: impl Fn() -> String + Send + Sync + 'static) {
         self.parts.metrics.show_also(Box::new(page));
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub async fn handle<B>(&self, request: Request<B>) -> Reply
     where
         B: Body<Data = Bytes> + Send,
@@ -131,7 +128,7 @@ impl Server {
         }
         let headers = reply.headers_mut();
         for text in warnings.header_values() {
-            // Texts past ASCII go out as they are, in UTF-8, as upstream sends them.
+            // As upstream, non-ASCII text is sent as UTF-8.
             if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
                 headers.append(header::WARNING, value);
             }
@@ -159,10 +156,10 @@ impl Server {
 
         let warnings = &about.warnings.clone();
         let user = match head.extensions.get::<User>() {
-            // An in-process caller brings its identity along.
+            // An in-process caller provides its identity.
             Some(user) => user.clone(),
             None => {
-                // Whoever accepts connections leaves the client's proven identity here.
+                // The listener stores the client's verified identity here.
                 let peer = head.extensions.get::<Arc<PeerIdentity>>();
                 self.parts.authenticator.prepare(&head.headers).await;
                 match self.parts.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings) {
@@ -267,7 +264,7 @@ struct About {
     record: Option<Record>,
 }
 
-/// What the request counts as for negotiation.
+/// The endpoint type for content negotiation.
 fn endpoint(route: &Route) -> Endpoint {
     match (route.resource().custom().is_some(), route.verb()) {
         (true, _) => Endpoint::Custom,
@@ -317,7 +314,7 @@ async fn dispatch(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     }
 }
 
-/// The `timeout` parameter must be a duration, whatever becomes of it.
+/// The `timeout` parameter must be a valid duration, even if it is not used.
 fn check_timeout(info: &RequestInfo, query: &Query) -> Result<()> {
     if info.verb == "watch" {
         return Ok(());

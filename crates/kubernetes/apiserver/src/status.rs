@@ -1,5 +1,5 @@
-//! Kubernetes `Status` errors: what clients match on is `code`, `reason` and `details`, what people
-//! read is `message`. Constructors mirror apimachinery's `errors` package so that texts agree.
+//! Kubernetes `Status` errors: clients match `code`, `reason` and `details`, people read `message`. Constructors
+//! mirror apimachinery's `errors` package so that texts agree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,40 +10,33 @@ use capstan_schema::field::FieldErrors;
 use capstan_schema::memory::Undecodable;
 use serde_json::{Map, Value, json};
 
-/// Bytes of a message: clients read and log it, and it holds what others sent.
+/// Longest message in bytes. It may contain parts of the request.
 const MAX_MESSAGE: usize = 512 * 1024;
 
 /// A failed request, ready to be sent as a `v1.Status`.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// HTTP status code.
     pub code: u16,
-    /// Machine-readable reason, such as `NotFound`; webhooks may answer one of their own.
+    /// Machine-readable reason, such as `NotFound`. Webhooks may use their own.
     pub reason: Cow<'static, str>,
-    /// Text for people.
     pub message: String,
-    /// `details` object, if any.
     pub details: Option<Box<Details>>,
     /// Extra response headers (`Retry-After`).
     pub retry_after: Option<u32>,
-    /// `metadata.continue`: where an expired list may go on.
+    /// `metadata.continue`: a token to continue an expired list.
     pub continue_token: Option<String>,
 }
 
 /// `details` of a [`Status`].
 #[derive(Debug, Clone, Default)]
 pub struct Details {
-    /// Object name.
     pub name: String,
-    /// API group.
     pub group: String,
     /// Kind, or resource for some reasons, as upstream mixes them.
     pub kind: String,
-    /// Object uid.
     pub uid: String,
-    /// Causes.
     pub causes: Vec<Cause>,
-    /// Seconds after which a retry makes sense.
+    /// Seconds after which to retry.
     pub retry_after_seconds: u32,
 }
 
@@ -52,17 +45,14 @@ pub struct Details {
 pub struct Cause {
     /// Reason, such as `FieldValueInvalid`.
     pub reason: String,
-    /// Text for people.
     pub message: String,
-    /// Field path.
     pub field: String,
 }
 
-/// Shorthand for results of request handling.
+/// Result of request handling.
 pub type Result<T, E = Status> = std::result::Result<T, E>;
 
 impl Status {
-    /// A status without details.
     pub fn new(code: StatusCode, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self {
             code: code.as_u16(),
@@ -79,7 +69,7 @@ impl Status {
         self
     }
 
-    /// 400, the request itself is wrong.
+    /// 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
@@ -120,7 +110,7 @@ impl Status {
         })
     }
 
-    /// 404 for a path nobody serves.
+    /// 404 for an unknown path.
     pub fn no_such_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
             .with_details(Details::default())
@@ -185,7 +175,7 @@ impl Status {
         })
     }
 
-    /// 413 for a body that would take too much memory; what another one is answered is for the caller to say.
+    /// 413 for a body that exceeds the memory limit; otherwise the caller's error.
     pub fn undecodable(error: Undecodable, malformed: impl FnOnce(String) -> Self) -> Self {
         match error {
             Undecodable::Malformed(why) => malformed(why),
@@ -203,7 +193,7 @@ impl Status {
         .with_details(Details { group: group.into(), kind: resource.into(), ..Details::default() })
     }
 
-    /// 410, history the client asks for is gone.
+    /// 410: the requested history was compacted.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }
@@ -213,7 +203,7 @@ impl Status {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    /// 406, naming what could have been had.
+    /// 406, with the supported types.
     pub fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
@@ -223,7 +213,7 @@ impl Status {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
-    /// 500. The text must hold no secret: it goes to the client and to the log.
+    /// 500. The text must not contain secrets: it is sent to the client and logged.
     pub fn internal(why: impl fmt::Display) -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -236,18 +226,17 @@ impl Status {
         })
     }
 
-    /// 503, try later.
+    /// 503.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
-    /// 507, no space to store it. kube-apiserver answers 500 where etcd has no space; a code of its own lets clients
-    /// and people see what is wrong.
+    /// 507: no space left. kube-apiserver returns 500 when etcd has no space; a code of its own shows the cause.
     pub fn insufficient_storage(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message)
     }
 
-    /// 504 after a time limit.
+    /// 504.
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let message = message.into();
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {message}"))

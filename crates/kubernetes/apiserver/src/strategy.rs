@@ -1,5 +1,5 @@
-//! What differs between kinds when objects are written: built-in kinds by their tables, custom
-//! resources by their schemas, and the rules common to all.
+//! Write strategies: what differs between kinds when objects are written. Built-in kinds use their tables, custom
+//! resources their schemas; the rest is common.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -23,14 +23,14 @@ use crate::object::Meta;
 use crate::registry::{Origin, Resource};
 use crate::status::{Result, Status};
 
-/// What deleting an owner does to its dependents when the request does not say.
+/// What deleting an owner does to its dependents by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Collector {
-    /// They go too.
+    /// They are deleted too.
     DeletesByDefault,
-    /// They stay.
+    /// They are orphaned.
     OrphansByDefault,
-    /// Owner references mean nothing here.
+    /// Owner references are not supported.
     Unsupported,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn has_spec_finalizers(object: &Value) -> bool {
     object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty())
 }
 
-/// Kinds whose DELETE answers with the object rather than a `Status`.
+/// Whether DELETE returns the object rather than a `Status`.
 pub(crate) fn returns_deleted_object(resource: &Resource) -> bool {
     let built_in = matches!(resource.origin, Origin::BuiltIn);
     built_in
@@ -76,18 +76,18 @@ pub(crate) fn allows_create_on_update(resource: &Resource) -> bool {
         && builtin::strategy::strategy(&resource.group, &resource.kind).create_on_update
 }
 
-/// Whether PUT without a resourceVersion overwrites whatever is there.
+/// Whether PUT without a resourceVersion overwrites the current object.
 pub(crate) fn allows_unconditional_update(resource: &Resource) -> bool {
     matches!(resource.origin, Origin::BuiltIn)
         && builtin::strategy::strategy(&resource.group, &resource.kind).unconditional_update
 }
 
-/// Seconds an object is given to end by itself when deleted: Pods only.
+/// Default grace period in seconds: Pods only.
 pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
     if !(resource.group.is_empty() && resource.plural == "pods") {
         return 0;
     }
-    // A Pod nobody runs, or that has ended, goes at once.
+    // A Pod that is not scheduled, or that has ended, is deleted at once.
     let scheduled = object["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
     let ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     if !scheduled || ended {
@@ -97,7 +97,7 @@ pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<i6
     wanted.max(0)
 }
 
-/// Whether an update that just passed is the end of the object: deleted, and nothing holds it any more.
+/// Whether an update ends the object: it is being deleted, and no finalizer is left.
 pub(crate) fn is_finished(resource: &Resource, object: &Value) -> bool {
     let grace = object.meta().and_then(|m| m.get("deletionGracePeriodSeconds")).and_then(Value::as_i64);
     object.is_terminating()
@@ -106,18 +106,18 @@ pub(crate) fn is_finished(resource: &Resource, object: &Value) -> bool {
         && !(is_namespace(resource) && has_spec_finalizers(object))
 }
 
-/// Gives a decoded object the form in which it is stored: known fields only, defaults filled in. What a
-/// strict decoder would object to is added to `strict`; the error is what decoding itself fails with.
-pub(crate) fn settle(
+/// Normalises a decoded object to its stored form: known fields only, defaulted. Strict decoding errors are added to
+/// `strict`; the error is that of decoding itself.
+pub(crate) fn normalise(
     resource: &Resource,
     object: &mut Value,
     strict: &mut Texts,
 ) -> std::result::Result<(), Undecodable> {
-    settle_with(Words::Decoder, resource, object, strict)
+    normalise_with(Words::Decoder, resource, object, strict)
 }
 
-/// [`settle`], with errors in the given words.
-pub(crate) fn settle_with(
+/// Like [`normalise`], with errors of the given kind.
+pub(crate) fn normalise_with(
     words: Words,
     resource: &Resource,
     object: &mut Value,
@@ -129,7 +129,7 @@ pub(crate) fn settle_with(
             strict.append(builtin::decode::settle_with(words, group, version, kind, object)?);
             fill_in(resource, object);
         }
-        // Nothing is known of an object of another kind; validation refuses it.
+        // An object of another kind has no schema here; validation rejects it.
         Origin::Custom(_) if object["kind"] != *resource.kind => {}
         Origin::Custom(custom) => {
             let options = Decode { preserve_unknown: custom.preserve_unknown, drop_malformed: false };
@@ -139,11 +139,11 @@ pub(crate) fn settle_with(
     Ok(())
 }
 
-/// Fills in the defaults of a built-in object that was decoded.
+/// Defaults a decoded built-in object.
 fn fill_in(resource: &Resource, object: &mut Value) {
     builtin::defaults::apply(&resource.group, &resource.version, &resource.kind, object);
     if let Some(conversion) = BuiltInConversion::validated_as_stored(resource) {
-        // What the other version makes of it: its defaults show in this one too.
+        // By way of the other version, whose defaults apply to this one too.
         *object = conversion.to_served(conversion.to_stored(object.take()));
     }
     if crd::is_definition(resource) {
@@ -151,9 +151,9 @@ fn fill_in(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// [`settle`] of a built-in object straight from its JSON, in one walk. None if there is anything to say about
-/// the text: whoever says it parses it on the way.
-pub(crate) fn settle_text(resource: &Resource, text: &[u8], max_depth: usize) -> Option<Value> {
+/// [`normalise`] of a built-in object directly from its JSON, in one pass. `None` if the text has any problem: the
+/// caller then parses it to report it.
+pub(crate) fn normalise_text(resource: &Resource, text: &[u8], max_depth: usize) -> Option<Value> {
     if resource.custom().is_some() || nesting(text) > max_depth {
         return None;
     }
@@ -168,7 +168,7 @@ pub(crate) fn settle_text(resource: &Resource, text: &[u8], max_depth: usize) ->
     Some(object)
 }
 
-/// How deep a JSON text is nested.
+/// Nesting depth of a JSON text.
 fn nesting(text: &[u8]) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text {
@@ -188,8 +188,8 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
-/// Takes out of a converted object what its version does not know. Defaults are those of the version an
-/// object is stored in, never of the one it is read in.
+/// Prunes a converted object by its version's schema. It is not defaulted: defaults are those of the storage version,
+/// never of the one it is read in.
 pub(crate) fn prune(resource: &Resource, object: &mut Value) -> Result<()> {
     let Some(custom) = resource.custom() else { return Ok(()) };
     let schema = &resource.schema;
@@ -202,7 +202,7 @@ pub(crate) fn prune(resource: &Resource, object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Drops owner references that are there twice.
+/// Removes duplicate owner references.
 pub(crate) fn dedup_owners(object: &mut Value, warnings: &Warnings, after_admission: bool) {
     let Some(refs) = object.meta().and_then(|m| m.get("ownerReferences")).and_then(Value::as_array) else {
         return;
@@ -230,7 +230,7 @@ pub(crate) fn dedup_owners(object: &mut Value, warnings: &Warnings, after_admiss
     object.set_meta("ownerReferences", kept);
 }
 
-/// Completes a new object before it is validated.
+/// Completes a new object before validation.
 pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
     match &call.resource().origin {
         Origin::Custom(_) => {
@@ -257,7 +257,7 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Takes over from the current object what this request may not change, and counts generations.
+/// Restores what this request may not change, and increments the generation.
 pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -> Result<()> {
     let resource = call.resource();
     let subresource = call.subresource();
@@ -315,15 +315,14 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
     Ok(())
 }
 
-/// Validates a new object.
 pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
     let resource = call.resource();
     check_escalation(call, "create", object, None)?;
-    let verdict = match &resource.behaviour {
-        None => built_in_verdict(call, object, None),
+    let result = match &resource.behaviour {
+        None => validate_built_in(call, object, None),
         Some(behaviour) => behaviour.validator.validate(object),
     };
-    settle_verdict(call, object, verdict)?;
+    ensure_valid(call, object, result)?;
     let metadata = &object["metadata"];
     let path = Path::at("metadata");
     refuse(
@@ -335,7 +334,6 @@ pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Validates a changed object.
 pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> Result<()> {
     let resource = call.resource();
     check_escalation(call, call.verb().as_str(), object, Some(current))?;
@@ -345,16 +343,16 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
         resource.namespaced,
         &Path::at("metadata"),
     );
-    let mut verdict = match &resource.behaviour {
-        None => built_in_verdict(call, object, Some(current)),
+    let mut result = match &resource.behaviour {
+        None => validate_built_in(call, object, Some(current)),
         Some(behaviour) if call.subresource() == "status" => {
             behaviour.validator.validate_status_update(object, current)
         }
         Some(behaviour) => behaviour.validator.validate_update(object, current),
     };
-    errors.extend(verdict.errors);
-    verdict.errors = errors;
-    settle_verdict(call, object, verdict)?;
+    errors.extend(result.errors);
+    result.errors = errors;
+    ensure_valid(call, object, result)?;
     warn_of_finalizers(call, object, Some(current));
     Ok(())
 }
@@ -367,7 +365,7 @@ fn check_escalation(call: &Call, verb: &str, object: &Value, current: Option<&Va
     parts.rbac.check_escalation(&*parts.authorizer, &call.attributes(verb), object, current)
 }
 
-fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> ValidationResult {
+fn validate_built_in(call: &Call, object: &Value, current: Option<&Value>) -> ValidationResult {
     let resource = call.resource();
     let errors = if crd::is_definition(resource) {
         match current {
@@ -384,7 +382,7 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Val
     ValidationResult { errors, warnings: Texts::default() }
 }
 
-/// Does something to an object in the form it is judged in.
+/// Applies a change to an object in its validated form.
 fn as_stored(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut Value)) {
     match BuiltInConversion::validated_as_stored(resource) {
         None => change(object),
@@ -396,7 +394,7 @@ fn as_stored(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut V
     }
 }
 
-/// An object in the form it is judged in.
+/// An object in its validated form.
 fn stored_form<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
     match BuiltInConversion::validated_as_stored(resource) {
         None => Cow::Borrowed(object),
@@ -404,9 +402,9 @@ fn stored_form<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
     }
 }
 
-fn settle_verdict(call: &Call, object: &Value, verdict: ValidationResult) -> Result<()> {
-    verdict.warnings.into_lines().into_iter().for_each(|text| call.warnings.add(text));
-    refuse(call, object, verdict.errors)
+fn ensure_valid(call: &Call, object: &Value, result: ValidationResult) -> Result<()> {
+    result.warnings.into_lines().into_iter().for_each(|text| call.warnings.add(text));
+    refuse(call, object, result.errors)
 }
 
 fn refuse(call: &Call, object: &Value, errors: FieldErrors) -> Result<()> {
@@ -417,7 +415,7 @@ fn refuse(call: &Call, object: &Value, errors: FieldErrors) -> Result<()> {
     Err(Status::invalid(&call.resource().group, kind, object.name(), errors))
 }
 
-/// Finalizers of custom resources should carry a domain; those that do not get a warning.
+/// Warns about finalizers of custom resources without a domain.
 fn warn_of_finalizers(call: &Call, object: &Value, current: Option<&Value>) {
     if call.resource().custom().is_some() {
         let old = current.map(|c| &c["metadata"]);

@@ -1,5 +1,5 @@
-//! Subresources: `status` and its like are views of the object itself; `scale`, `token` and `eviction`
-//! have bodies of their own; `portforward` leaves HTTP.
+//! Subresources: `status` and similar ones are views of the object; `scale`, `token` and `eviction` have a body of
+//! their own; `portforward` upgrades the connection.
 
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use crate::status::{Result, Status};
 use crate::verbs::{self, Answer};
 use crate::{portforward, reviews, scale};
 
-/// Serves a subresource.
 pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
     match (subresource.name.as_str(), call.verb()) {
         ("scale", _) => scale::serve(call, subresource, body).await,
@@ -25,7 +24,7 @@ pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &By
         ("eviction", Verb::Create) => evict(call, body).await,
         ("binding", Verb::Create) => bind(call, body).await,
         ("portforward", _) => portforward::serve(call).await,
-        // Whoever runs Pods lends their ports and nothing else yet.
+        // The Pod backend only supports port forwarding so far.
         (what @ ("attach" | "exec" | "log" | "proxy"), _) => Err(portforward::runs_no_pods(what)),
         (_, Verb::Get) => verbs::read::get(call).await,
         (_, Verb::Update) => verbs::update::update(call, body).await,
@@ -34,7 +33,7 @@ pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &By
     }
 }
 
-/// Deletes a Pod if its disruption budgets allow.
+/// Deletes a Pod if its disruption budgets allow it.
 async fn evict(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let eviction =
@@ -57,7 +56,7 @@ async fn evict(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     })
 }
 
-/// Gives a Pod to a node.
+/// Binds a Pod to a node.
 async fn bind(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let binding =

@@ -1,7 +1,7 @@
-//! Versions: stored objects in the version of a request, and objects of a request in the version they are stored in.
+//! Conversion between the storage version and the version of a request.
 //!
 //! ```text
-//! entry ── defaulted as stored ──► converted ──► pruned ──► bytes, kept with the entry
+//! entry ── defaulted as stored ──► converted ──► pruned ──► bytes, cached on the entry
 //! object ── converted to the storage version ──► pruned ──► to be committed
 //! ```
 
@@ -38,7 +38,7 @@ impl Call {
         Ok(remember(self.resource(), entry, &value))
     }
 
-    /// [`Call::render`] for many entries, converting those that need it in one go.
+    /// Like [`Call::render`] for many entries, with one conversion call.
     pub async fn render_all(&self, entries: &[Arc<Entry<Digest>>]) -> Result<Vec<Bytes>> {
         let mut rendered: Vec<Option<Bytes>> = entries.iter().map(|e| ready(self.resource(), e)).collect();
         let open: Vec<usize> = (0..entries.len()).filter(|i| rendered[*i].is_none()).collect();
@@ -50,7 +50,7 @@ impl Call {
             for i in &open {
                 let mut value: Value = serde_json::from_slice(&entries[*i].value)
                     .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
-                self.parts.settle_as_stored(self.resource(), &mut value)?;
+                self.parts.normalise_as_stored(self.resource(), &mut value)?;
                 values.push(value);
             }
             let list = GroupVersionKind::new(
@@ -89,7 +89,7 @@ impl Call {
 }
 
 impl ServerParts {
-    /// An object of a custom resource in another version.
+    /// Converts an object of a custom resource.
     pub async fn convert(&self, resource: &Resource, object: Value, version: &str) -> Result<Value> {
         match &resource.behaviour {
             Some(behaviour) => Ok(self.conversions.convert(&behaviour.conversion, object, version).await?),
@@ -110,43 +110,43 @@ impl ServerParts {
             }),
             Origin::Custom(custom) => {
                 let stored_here = *entry.digest().api_version == *resource.api_version();
-                if stored_here && is_settled(entry, custom) {
+                if stored_here && is_current(entry, custom) {
                     return Ok(value);
                 }
                 if !stored_here {
                     return self.read_back(resource, value).await;
                 }
                 let mut settled = value.clone();
-                strategy::settle(resource, &mut settled, &mut Texts::default()).map_err(Status::internal)?;
+                strategy::normalise(resource, &mut settled, &mut Texts::default())
+                    .map_err(Status::internal)?;
                 if settled == value {
-                    entry.digest().settle(custom.schema_epoch);
+                    entry.digest().mark_current(custom.schema_epoch);
                 }
                 Ok(settled)
             }
         }
     }
 
-    /// An object from the store in another version than it is stored in: defaulted as stored, converted,
-    /// and without what the other version does not know.
+    /// Converts a stored object to another version: defaulted as stored, converted, pruned.
     pub async fn read_back(&self, resource: &Resource, mut stored: Value) -> Result<Value> {
-        self.settle_as_stored(resource, &mut stored)?;
+        self.normalise_as_stored(resource, &mut stored)?;
         let mut value = self.convert(resource, stored, &resource.version).await?;
         strategy::prune(resource, &mut value)?;
         Ok(value)
     }
 
-    fn settle_as_stored(&self, resource: &Resource, stored: &mut Value) -> Result<()> {
+    fn normalise_as_stored(&self, resource: &Resource, stored: &mut Value) -> Result<()> {
         let registry = self.registry.load();
         let version = stored["apiVersion"].as_str().and_then(|v| v.rsplit('/').next()).unwrap_or_default();
         match registry.find(&resource.group, version, &resource.plural) {
             Some(storage) => {
-                strategy::settle(storage, stored, &mut Texts::default()).map_err(Status::internal)
+                strategy::normalise(storage, stored, &mut Texts::default()).map_err(Status::internal)
             }
             None => Ok(()),
         }
     }
 
-    /// An object of a request as it is stored.
+    /// Converts an object of a request to its stored form.
     pub async fn storage_form(&self, resource: &Resource, object: Value) -> Result<Value> {
         match &resource.origin {
             Origin::BuiltIn => Ok(match BuiltInConversion::of(resource) {
@@ -155,7 +155,7 @@ impl ServerParts {
             }),
             Origin::Custom(_) if resource.version != resource.storage_version => {
                 let mut stored = self.convert(resource, object, &resource.storage_version).await?;
-                // What the storage version does not know is lost here and now, not on the way back.
+                // Fields that the storage version does not have are lost here, not when the object is read.
                 let registry = self.registry.load();
                 let (group, version) = (&resource.group, &resource.storage_version);
                 if let Some(storage) = registry.find(group, version, &resource.plural) {
@@ -168,10 +168,10 @@ impl ServerParts {
     }
 }
 
-/// The bytes of a rendered object, kept with its entry for the next one who asks.
+/// The bytes of a rendered object, cached on its entry.
 fn remember(resource: &Resource, entry: &Entry<Digest>, value: &Value) -> Bytes {
     let Some(custom) = resource.custom() else { return value.to_string().into() };
-    if is_settled(entry, custom) && *entry.digest().api_version == *resource.api_version() {
+    if is_current(entry, custom) && *entry.digest().api_version == *resource.api_version() {
         return entry.value.clone();
     }
     let bytes: Bytes = value.to_string().into();
@@ -179,18 +179,18 @@ fn remember(resource: &Resource, entry: &Entry<Digest>, value: &Value) -> Bytes 
     bytes
 }
 
-/// Whether the stored bytes are pruned and defaulted as the schema of now does it.
-fn is_settled(entry: &Entry<Digest>, custom: &CustomResource) -> bool {
-    entry.mark == custom.schema_epoch || entry.digest().is_settled(custom.schema_epoch)
+/// Whether the stored bytes are pruned and defaulted by the current schema.
+fn is_current(entry: &Entry<Digest>, custom: &CustomResource) -> bool {
+    entry.mark == custom.schema_epoch || entry.digest().is_current(custom.schema_epoch)
 }
 
-/// The bytes of an entry if they can be sent as they are.
+/// The bytes of an entry if they can be sent unchanged.
 fn ready(resource: &Resource, entry: &Entry<Digest>) -> Option<Bytes> {
     match &resource.origin {
         Origin::BuiltIn => BuiltInConversion::of(resource).is_none().then(|| entry.value.clone()),
         Origin::Custom(custom) => {
             let digest = entry.digest();
-            if *digest.api_version == *resource.api_version() && is_settled(entry, custom) {
+            if *digest.api_version == *resource.api_version() && is_current(entry, custom) {
                 return Some(entry.value.clone());
             }
             digest.rendering(&resource.version, custom.schema_epoch)

@@ -117,12 +117,17 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Issuer>, ConfigError> {
             return Err(ConfigError::field(format!("{at}.issuer.url"), "is used twice"));
         }
         if jwt.user_validation_rules.iter().any(|rule| !rule.claim.is_empty()) {
-            return Err(ConfigError::field(format!("{at}.userValidationRules"), "have expressions, not claims"));
+            return Err(ConfigError::field(
+                format!("{at}.userValidationRules"),
+                "have expressions, not claims",
+            ));
         }
         let mapping = Mapping::new(jwt, &at)?;
-        issuers.push(Issuer::new(&jwt.issuer, mapping).map_err(|problem| {
-            ConfigError::field(format!("{at}.issuer.certificateAuthority"), problem)
-        })?);
+        issuers.push(
+            Issuer::new(&jwt.issuer, mapping).map_err(|problem| {
+                ConfigError::field(format!("{at}.issuer.certificateAuthority"), problem)
+            })?,
+        );
     }
     Ok(issuers)
 }
@@ -137,7 +142,10 @@ fn check_issuer(issuer: &IssuerConfig, at: &str) -> Result<(), ConfigError> {
         if url.scheme() != "https" {
             return Err(ConfigError::field(field, "must begin with https://"));
         }
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some()
+        if !url.username().is_empty()
+            || url.password().is_some()
+            || url.query().is_some()
+            || url.fragment().is_some()
         {
             return Err(ConfigError::field(field, "has neither a user, a query nor a fragment"));
         }

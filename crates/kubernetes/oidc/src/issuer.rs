@@ -95,10 +95,17 @@ impl Issuer {
             return;
         }
         *fetched = Some(Instant::now());
-        match tokio::time::timeout(TIMEOUT, self.fetch()).await.unwrap_or_else(|_| Err("no answer".to_owned())) {
+        match tokio::time::timeout(TIMEOUT, self.fetch())
+            .await
+            .unwrap_or_else(|_| Err("no answer".to_owned()))
+        {
             Ok(keys) => *self.keys.write() = Arc::new(keys),
             Err(error) => {
-                tracing::warn!(issuer = self.url, error, "the keys of an issuer cannot be fetched; its tokens are refused");
+                tracing::warn!(
+                    issuer = self.url,
+                    error,
+                    "the keys of an issuer cannot be fetched; its tokens are refused"
+                );
             }
         }
     }

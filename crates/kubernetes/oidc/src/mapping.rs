@@ -79,8 +79,10 @@ impl Mapping {
             let program = compile(&on_claims, &mapping.value_expression, &format!("{at}.valueExpression"))?;
             extra.push((key.clone(), program));
         }
-        let claim_rules = rules(&on_claims, &config.claim_validation_rules, &format!("{at}.claimValidationRules"))?;
-        let user_rules = rules(&on_user, &config.user_validation_rules, &format!("{at}.userValidationRules"))?;
+        let claim_rules =
+            rules(&on_claims, &config.claim_validation_rules, &format!("{at}.claimValidationRules"))?;
+        let user_rules =
+            rules(&on_user, &config.user_validation_rules, &format!("{at}.userValidationRules"))?;
         checks_email(config, at)?;
         Ok(Self { username, groups, uid, extra, claim_rules, user_rules, types })
     }
@@ -98,7 +100,8 @@ impl Mapping {
         };
         let username = match &self.username {
             Source::Claim { name, prefix } => {
-                let name_of = claims[name].as_str().ok_or_else(|| format!("claim {name:?} is not a string"))?;
+                let name_of =
+                    claims[name].as_str().ok_or_else(|| format!("claim {name:?} is not a string"))?;
                 if name == "email" && claims["email_verified"].as_bool().is_some_and(|verified| !verified) {
                     return Err("email not verified".to_owned());
                 }
@@ -115,11 +118,13 @@ impl Mapping {
         let groups = match &self.groups {
             None => Vec::new(),
             Some(Source::Claim { name, prefix }) => {
-                let groups = texts(&claims[name]).ok_or_else(|| format!("claim {name:?} is not a list of strings"))?;
+                let groups =
+                    texts(&claims[name]).ok_or_else(|| format!("claim {name:?} is not a list of strings"))?;
                 groups.into_iter().map(|group| format!("{prefix}{group}")).collect()
             }
-            Some(Source::Expression(program)) => texts(&evaluate(program)?)
-                .ok_or("claimMappings.groups.expression did not return strings")?,
+            Some(Source::Expression(program)) => {
+                texts(&evaluate(program)?).ok_or("claimMappings.groups.expression did not return strings")?
+            }
         };
         let uid = match &self.uid {
             None => String::new(),
@@ -192,9 +197,8 @@ fn source(env: &Env, config: &ClaimOrExpression, at: &str) -> Result<Option<Sour
     match (config.claim.as_str(), config.expression.as_str()) {
         ("", "") => Ok(None),
         (claim, "") => Ok(Some(Source::Claim { name: claim.to_owned(), prefix: String::new() })),
-        ("", expression) => {
-            compile(env, expression, &format!("{at}.expression")).map(|program| Some(Source::Expression(program)))
-        }
+        ("", expression) => compile(env, expression, &format!("{at}.expression"))
+            .map(|program| Some(Source::Expression(program))),
         _ => Err(ConfigError::field(at.to_owned(), "claim and expression exclude each other")),
     }
 }

@@ -34,7 +34,10 @@ impl Served {
         let tls = TlsAcceptor::from(pki.server_config(&["127.0.0.1".to_owned()]).unwrap());
         let key = pki.token_key().unwrap();
         let documents = Arc::new([
-            ("/realm/.well-known/openid-configuration", json!({"issuer": url, "jwks_uri": format!("{url}/keys")})),
+            (
+                "/realm/.well-known/openid-configuration",
+                json!({"issuer": url, "jwks_uri": format!("{url}/keys")}),
+            ),
             ("/elsewhere", json!({"issuer": "https://somebody.example", "jwks_uri": format!("{url}/keys")})),
             ("/realm/keys", json!({"keys": [{"kty": "oct", "k": "AA"}, key.to_jwk()]})),
         ]);
@@ -49,7 +52,8 @@ impl Served {
                         let _: &hyper::body::Incoming = request.body();
                         counted.fetch_add(1, Ordering::Relaxed);
                         let found = documents.iter().find(|(path, _)| *path == request.uri().path());
-                        let (code, body) = found.map_or((404, String::new()), |(_, json)| (200, json.to_string()));
+                        let (code, body) =
+                            found.map_or((404, String::new()), |(_, json)| (200, json.to_string()));
                         let reply = http::Response::builder().status(code).body(Full::new(Bytes::from(body)));
                         async move { Ok::<_, Infallible>(reply.unwrap()) }
                     });
@@ -133,7 +137,8 @@ async fn a_token_of_the_issuer_is_its_user_and_keys_are_fetched_once() {
 #[tokio::test]
 async fn whatever_is_wrong_with_a_token_it_is_refused() {
     let issuer = Served::start().await;
-    let oidc = issuer.oidc(&json!({"claimValidationRules": [{"claim": "hd", "requiredValue": "corp.example"}]}));
+    let oidc =
+        issuer.oidc(&json!({"claimValidationRules": [{"claim": "hd", "requiredValue": "corp.example"}]}));
     let good = json!({"hd": "corp.example"});
     assert_eq!(check(&oidc, &issuer.token(&good)).await.unwrap().unwrap().username, "corp:ada");
     for (changes, problem) in [
@@ -160,7 +165,8 @@ async fn whatever_is_wrong_with_a_token_it_is_refused() {
 
     let token = issuer.token(&good);
     let (message, signature) = token.rsplit_once('.').unwrap();
-    let forged = URL_SAFE_NO_PAD.encode(json!({"iss": issuer.url, "aud": "capstan", "sub": "root"}).to_string());
+    let forged =
+        URL_SAFE_NO_PAD.encode(json!({"iss": issuer.url, "aud": "capstan", "sub": "root"}).to_string());
     let header = message.split_once('.').unwrap().0;
     let none = URL_SAFE_NO_PAD.encode(json!({"alg": "none"}).to_string());
     let claims = message.split_once('.').unwrap().1;
@@ -197,9 +203,13 @@ async fn expressions_map_claims_to_a_user() {
             {"expression": "!user.username.startsWith('system:')", "message": "the username is reserved"},
         ],
     }));
-    let claims = json!({"email": "ada@corp.example", "email_verified": true, "roles": ["ops"], "tenant": "one"});
+    let claims =
+        json!({"email": "ada@corp.example", "email_verified": true, "roles": ["ops"], "tenant": "one"});
     let user = check(&oidc, &issuer.token(&claims)).await.unwrap().unwrap();
-    assert_eq!((user.username.as_str(), &user.groups[..]), ("ada@corp.example", &["role:ops".to_owned()][..]));
+    assert_eq!(
+        (user.username.as_str(), &user.groups[..]),
+        ("ada@corp.example", &["role:ops".to_owned()][..])
+    );
     assert_eq!(user.extra["example.com/tenant"], ["one"]);
     for (changes, problem) in [
         (json!({"tenant": "banned"}), "the tenant is banned"),

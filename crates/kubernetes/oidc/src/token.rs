@@ -27,7 +27,8 @@ impl<'a> Token<'a> {
             return None;
         }
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
-        let object = |part: &str| serde_json::from_slice::<Value>(&decode(part)?).ok().filter(Value::is_object);
+        let object =
+            |part: &str| serde_json::from_slice::<Value>(&decode(part)?).ok().filter(Value::is_object);
         let header = object(header)?;
         let text = |name: &str| header[name].as_str().unwrap_or_default().to_owned();
         Some(Self {

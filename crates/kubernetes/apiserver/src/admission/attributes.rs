@@ -1,4 +1,4 @@
-//! What admission sees of a request.
+//! A request as admission sees it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,12 @@ use crate::auth::User;
 use crate::registry::api_version;
 use crate::status::{Result, Status};
 
-/// What a request does to an object.
+/// Operation of a request on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// A new object.
     Create,
-    /// A changed object: update, patch or apply on an object that exists.
+    /// Update, patch or apply on an existing object.
     Update,
-    /// An object goes away.
     Delete,
     /// A connection to an object (`exec`, `proxy`).
     Connect,
@@ -39,21 +37,18 @@ impl Operation {
 /// Group, version and kind of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionKind {
-    /// API group, empty for core.
+    /// API group; empty for core.
     pub group: String,
-    /// Version.
     pub version: String,
-    /// Kind.
     pub kind: String,
 }
 
 impl GroupVersionKind {
-    /// Puts the three together.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// What `apiVersion` and `kind` of an object say.
+    /// From `apiVersion` and `kind` of an object.
     pub fn of(object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -76,16 +71,14 @@ impl fmt::Display for GroupVersionKind {
 /// Group, version and plural name of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionResource {
-    /// API group, empty for core.
+    /// API group; empty for core.
     pub group: String,
-    /// Version.
     pub version: String,
     /// Plural name.
     pub resource: String,
 }
 
 impl GroupVersionResource {
-    /// Puts the three together.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), resource: resource.into() }
     }
@@ -101,34 +94,32 @@ impl fmt::Display for GroupVersionResource {
 /// One request as admission sees it.
 #[derive(Debug, Clone)]
 pub struct AdmissionAttributes {
-    /// What happens.
     pub operation: Operation,
-    /// Kind of the body; of a subresource such as `scale` the subresource's kind.
+    /// Kind of the body. For a subresource such as `scale` it is the subresource's kind.
     pub kind: GroupVersionKind,
     /// Resource in the path, in the version of the request.
     pub resource: GroupVersionResource,
     /// Subresource, or empty.
     pub subresource: String,
-    /// Object name; empty while a `generateName` is still open.
+    /// Object name; empty until a `generateName` is resolved.
     pub name: String,
-    /// Namespace, or empty. For Namespace objects their own name, as upstream.
+    /// Namespace, or empty. For Namespace objects it is their own name, as upstream.
     pub namespace: String,
-    /// The object as it shall become, in the version of the request; none on delete.
+    /// The new object, in the version of the request; `None` on delete.
     pub object: Option<Value>,
-    /// The object as it is, in the version of the request; none on create.
+    /// The current object, in the version of the request; `None` on create.
     pub old_object: Option<Arc<Value>>,
     /// `CreateOptions`, `UpdateOptions`, `PatchOptions` or `DeleteOptions` with `apiVersion` and `kind`.
     pub options: Option<Value>,
-    /// Nothing will be stored.
+    /// Whether nothing will be stored.
     pub dry_run: bool,
-    /// Who asks.
     pub user: User,
-    /// Where warnings for the client go.
+    /// Warnings for the client.
     pub warnings: Warnings,
 }
 
 impl AdmissionAttributes {
-    /// A refusal by admission: 403 naming the object, or what its name will begin with.
+    /// A rejection by admission: 403 with the object's name or `generateName`.
     pub fn forbidden(&self, why: impl fmt::Display) -> Status {
         let metadata = |field: &str| {
             let text = self.object.as_ref()?["metadata"][field].as_str()?;
@@ -142,39 +133,39 @@ impl AdmissionAttributes {
     }
 }
 
-/// The other forms an object of a request can take. The server implements it per resource; admission only
-/// asks when a webhook wants another version than the client sent.
+/// Conversions of the object of a request. The server implements it per resource. Admission uses it only when a
+/// webhook needs another version than the client sent.
 pub trait Representations: Send + Sync {
-    /// Every served form of the same objects, the request's own included, in order of preference.
+    /// Every served version of the resource, including the request's own, in order of preference.
     fn equivalents(
         &self,
         resource: &GroupVersionResource,
         subresource: &str,
     ) -> Vec<(GroupVersionResource, GroupVersionKind)>;
 
-    /// The object in another version.
+    /// Converts the object to another version.
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value>>;
 
-    /// A patched object made whole again: decoded as a body of its kind, defaulted, pruned.
-    fn settle(&self, object: Value, kind: &GroupVersionKind) -> Result<Value>;
+    /// Normalises a patched object: decodes it as a body of its kind, defaults and prunes it.
+    fn normalise(&self, object: Value, kind: &GroupVersionKind) -> Result<Value>;
 }
 
-/// A check or change compiled into the server, or the webhooks.
+/// An admission plugin: built in, or the webhooks.
 pub trait Admission: Send + Sync {
-    /// Changes the object, or refuses the request. Runs before [`Admission::validate`] of all others.
+    /// Changes the object, or rejects the request. Runs before [`Admission::validate`] of all plugins.
     fn mutate<'a>(
         &'a self,
         _attributes: &'a mut AdmissionAttributes,
-        _forms: &'a dyn Representations,
+        _representations: &'a dyn Representations,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Refuses the request or lets it pass. The object is final.
+    /// Accepts or rejects the request. The object is final.
     fn validate<'a>(
         &'a self,
         _attributes: &'a AdmissionAttributes,
-        _forms: &'a dyn Representations,
+        _representations: &'a dyn Representations,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -1,4 +1,4 @@
-//! Admission of certificate signing requests: no client certificate may be in the group of administrators.
+//! Admission of CertificateSigningRequests: no client certificate may be issued for the administrators' group.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,8 +15,7 @@ use crate::status::Result;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Refuses signing requests for client certificates of the group `system:masters`, as upstream's admission of this
-/// name.
+/// Rejects signing requests for client certificates of the group `system:masters`, as upstream's plugin of this name.
 pub struct CertificateSubjectRestriction;
 
 impl CertificateSubjectRestriction {
@@ -39,14 +38,14 @@ impl CertificateSubjectRestriction {
     }
 }
 
-/// The organizations that a signing request wants in its subject.
+/// The organizations in the subject of a signing request.
 fn organizations(request: &Value) -> Result<Vec<String>, String> {
     let pem = STANDARD.decode(request.as_str().unwrap_or_default()).map_err(|error| error.to_string())?;
     let der = CertificateSigningRequestDer::from_pem_slice(&pem)
         .map_err(|_| "PEM block type must be CERTIFICATE REQUEST".to_owned())?;
     let (_, parsed) = X509CertificationRequest::from_der(&der).map_err(|error| error.to_string())?;
     let subject = &parsed.certification_request_info.subject;
-    // An organization that cannot be read might be the forbidden one in another encoding.
+    // An organization that cannot be decoded might be the forbidden one in another encoding.
     let readable = |value: &x509_parser::x509::AttributeTypeAndValue<'_>| {
         value.as_str().map(str::to_owned).map_err(|_| "an organization is not a UTF-8 string".to_owned())
     };
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_asks_for_a_client_certificate_of_administrators() {
+    fn signing_requests_for_administrators_are_rejected() {
         let refused = asks(SIGNER, MASTERS).expect_err("refused");
         assert_eq!(refused.code, 403);
         assert_eq!(

@@ -1,5 +1,4 @@
-//! Nothing is created in a namespace that does not exist or is going away, and the namespaces the system
-//! stands on are not deleted.
+//! Rejects creates in a namespace that does not exist or is terminating, and deletes of system namespaces.
 
 use std::sync::Arc;
 
@@ -12,13 +11,12 @@ use crate::status::{Cause, Result, Status};
 
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Guards the life cycle of namespaces.
+/// The admission plugin.
 pub struct NamespaceLifecycle {
     store: Store<Digest>,
 }
 
 impl NamespaceLifecycle {
-    /// Guards the namespaces of a store.
     pub fn new(store: Store<Digest>) -> Arc<Self> {
         Arc::new(Self { store })
     }
@@ -31,7 +29,7 @@ impl NamespaceLifecycle {
             }
             return Ok(());
         }
-        // Reviews are answered, not stored; who may ask is for the authorizer to say.
+        // Reviews are not stored; the authorizer decides who may create them.
         let transient = matches!(
             attributes.resource.resource.as_str(),
             "localsubjectaccessreviews" | "subjectaccessreviews" | "selfsubjectaccessreviews"

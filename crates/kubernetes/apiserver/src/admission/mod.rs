@@ -1,4 +1,4 @@
-//! What stands between a decoded request and the store: webhooks and the checks compiled in.
+//! Admission: webhooks and built-in plugins between a decoded request and the store.
 
 mod attributes;
 mod certificates;

@@ -1,16 +1,16 @@
-//! Warnings gathered while a request is served, sent as `Warning` headers with the answer.
+//! Warnings collected while a request is served, sent as `Warning` headers of the response.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Characters of all warnings together past which each is cut to [`ITEM_LIMIT`], as upstream.
+/// Total length in characters above which each warning is truncated to [`ITEM_LIMIT`], as upstream.
 const TOTAL_LIMIT: usize = 4 * 1024;
-/// Characters of one warning once warnings are cut.
+/// Length in characters of a truncated warning.
 const ITEM_LIMIT: usize = 256;
 
-/// Collects warnings of one request from wherever they arise, as many as can be sent. Clones share one list.
+/// Collects warnings of one request, as many as can be sent. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Warnings(Arc<Mutex<List>>);
 
@@ -18,18 +18,18 @@ pub struct Warnings(Arc<Mutex<List>>);
 struct List {
     texts: Vec<String>,
     known: HashSet<String>,
-    /// Characters of all texts, each counted as if it were cut.
+    /// Total length in characters, with each text truncated.
     cut_length: usize,
 }
 
 impl Warnings {
-    /// Adds a warning unless it is empty, already there, or one that could not be sent any more.
+    /// Adds a warning unless it is empty, a duplicate, or beyond what can be sent.
     pub fn add(&self, text: impl Into<String>) {
         let mut list = self.0.lock();
         if list.cut_length >= TOTAL_LIMIT {
             return;
         }
-        // A text beyond the limit of all is cut anyway; where it is cut shows that it was longer.
+        // A longer text is truncated anyway; the cut shows that it was longer.
         let mut text = text.into();
         if let Some((end, _)) = text.char_indices().nth(TOTAL_LIMIT + 1) {
             text.truncate(end);
@@ -40,12 +40,11 @@ impl Warnings {
         }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.lock().texts.is_empty()
     }
 
-    /// The texts in order, cut as upstream cuts them when there is too much.
+    /// The texts in order, truncated as upstream does when there are too many.
     pub fn texts(&self) -> Vec<String> {
         let all = &self.0.lock().texts;
         let length = |text: &String| text.chars().count();
@@ -65,8 +64,8 @@ impl Warnings {
         cut
     }
 
-    /// Values for `Warning` headers: `299 - "text"`. Texts with control characters have no header form
-    /// and are left out, as upstream leaves them out.
+    /// Values of `Warning` headers: `299 - "text"`. As upstream, texts with control characters are left out, because
+    /// they have no header form.
     pub fn header_values(&self) -> Vec<String> {
         self.texts()
             .iter()

@@ -1,4 +1,4 @@
-//! Who is asking: client certificate, bearer token, or nobody.
+//! Authentication: client certificate, bearer token, or anonymous.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use crate::status::{Result, Status};
 
 const INVALID: &str = "invalid bearer token";
 
-/// Finds out who a request comes from.
+/// Authenticates requests.
 pub struct Authenticator {
     tokens: Arc<ServiceAccountTokens>,
     source: Arc<dyn ObjectSource>,
     env: Env,
-    /// Users of tokens that are configured, by digest of the token.
+    /// Users of static tokens, by digest of the token.
     configured: HashMap<[u8; 32], User>,
     oidc: Option<Arc<Oidc>>,
     anonymous: bool,
 }
 
 impl Authenticator {
-    /// Knows ServiceAccount and bootstrap tokens; lets strangers in as `system:anonymous`.
+    /// Accepts ServiceAccount and bootstrap tokens. Requests without credentials are `system:anonymous`.
     pub fn new(tokens: Arc<ServiceAccountTokens>, source: Arc<dyn ObjectSource>, env: Env) -> Self {
         Self { tokens, source, env, configured: HashMap::new(), oidc: None, anonymous: true }
     }
 
-    /// Knows one more token.
+    /// Adds a static token.
     #[must_use]
     pub fn with_token(mut self, token: &str, user: User) -> Self {
         self.configured.insert(Sha256::digest(token).into(), user);
@@ -63,20 +63,19 @@ impl Authenticator {
         }
     }
 
-    /// Turns strangers away with 401.
+    /// Rejects anonymous requests with 401.
     #[must_use]
     pub fn without_anonymous(mut self) -> Self {
         self.anonymous = false;
         self
     }
 
-    /// ServiceAccount tokens.
     pub fn tokens(&self) -> &Arc<ServiceAccountTokens> {
         &self.tokens
     }
 
-    /// The user of a request. A certificate that names a user wins over a token; a token that is wrong is 401,
-    /// no credentials at all are `system:anonymous`.
+    /// The user of a request. A certificate that names a user wins over a token. An invalid token is 401; without
+    /// credentials the user is `system:anonymous`.
     pub fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -104,14 +103,14 @@ impl Authenticator {
         if failed || !self.anonymous { Err(Status::unauthorized()) } else { Ok(User::anonymous()) }
     }
 
-    /// The bearer of a token, for some audiences. The error text is what TokenReview shows.
+    /// The user of a token, for some audiences. The error text is shown by TokenReview.
     pub fn check_token(
         &self,
         token: &str,
         audiences: &[String],
         warnings: &Warnings,
     ) -> Result<TokenIdentity, String> {
-        // Tokens without audiences of their own are good for the API alone.
+        // Tokens without audiences are valid for the API only.
         let for_api = || -> Vec<String> {
             audiences.iter().filter(|a| self.tokens.audiences().contains(a)).cloned().collect()
         };
@@ -124,7 +123,7 @@ impl Authenticator {
             Some(Ok(found)) => {
                 return Ok(TokenIdentity { user: authenticated(found.user), ..found });
             }
-            // Two authenticators see a token upstream, and both tell what they think of it.
+            // Upstream has two authenticators for such a token, and both report an error.
             Some(Err(error)) => return Err(format!("[{INVALID}, {error}]")),
             None => {}
         }
@@ -143,7 +142,7 @@ impl Authenticator {
     }
 }
 
-/// The user a client certificate stands for.
+/// The user of a client certificate.
 fn user_of(subject: &Subject) -> User {
     let mut user = User::new(&subject.name, &subject.groups);
     let id = format!("X509SHA256={}", subject.fingerprint);
@@ -151,7 +150,7 @@ fn user_of(subject: &Subject) -> User {
     user
 }
 
-/// The bearer token of a request. Anything malformed counts as none, as upstream has it.
+/// The bearer token of a request. As upstream, a malformed header counts as none.
 fn bearer_token(headers: &HeaderMap, warnings: &Warnings) -> Option<String> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
     let mut parts = value.splitn(3, ' ');

@@ -1,29 +1,27 @@
-//! What an authorizer answers.
+//! Decisions of authorizers.
 
 use super::{Attributes, User};
 
-/// An authorizer's answer.
+/// The decision of an authorizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The request may go on.
+    /// The request is allowed.
     Allow {
-        /// Why, as access reviews show it.
+        /// Reason, shown by access reviews.
         reason: String,
     },
-    /// Nothing allows the request. RBAC has no rules that deny, so absence of permission is the only refusal.
+    /// Nothing allows the request. RBAC has no deny rules, so this is the only negative decision.
     NoOpinion {
-        /// What went wrong while looking, as access reviews and `Forbidden` messages show it; often empty.
+        /// Errors during evaluation, shown by access reviews and `Forbidden` messages; often empty.
         reason: String,
     },
 }
 
 impl Decision {
-    /// Whether the request may go on.
     pub fn allowed(&self) -> bool {
         matches!(self, Self::Allow { .. })
     }
 
-    /// Why.
     pub fn reason(&self) -> &str {
         match self {
             Self::Allow { reason } | Self::NoOpinion { reason } => reason,
@@ -31,29 +29,24 @@ impl Decision {
     }
 }
 
-/// Decides whether a request may go on.
 pub trait Authorizer: Send + Sync {
-    /// Decides about one request.
     fn authorize(&self, attributes: &Attributes) -> Decision;
 
-    /// What the user may do in a namespace, for `SelfSubjectRulesReview`.
+    /// The rules that apply to a user in a namespace, for `SelfSubjectRulesReview`.
     fn rules_for(&self, user: &User, namespace: &str) -> RulesForUser;
 }
 
-/// What a user may do in one namespace.
+/// The rules that apply to a user in one namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RulesForUser {
-    /// Rules about resources.
     pub resource_rules: Vec<ResourceRule>,
-    /// Rules about paths.
     pub non_resource_rules: Vec<NonResourceRule>,
-    /// Whether something could not be read.
+    /// Whether some rules could not be evaluated.
     pub incomplete: bool,
-    /// What could not be read.
+    /// Why not.
     pub evaluation_error: String,
 }
 
-/// One rule about resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourceRule {
     /// Verbs, or `*`.
@@ -62,20 +55,19 @@ pub struct ResourceRule {
     pub api_groups: Vec<String>,
     /// Resources, `pods/log`, `*/scale` or `*`.
     pub resources: Vec<String>,
-    /// Names the rule is limited to; none means all.
+    /// Names the rule is limited to; empty means all.
     pub resource_names: Vec<String>,
 }
 
-/// One rule about paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NonResourceRule {
     /// HTTP methods in lower case, or `*`.
     pub verbs: Vec<String>,
-    /// Paths, with `*` as last character for all below.
+    /// Paths; a trailing `*` matches everything below.
     pub non_resource_urls: Vec<String>,
 }
 
-/// Lets everybody do everything: for in-process servers that trust their caller.
+/// Allows everything: for in-process servers that trust their caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlwaysAllow;
 

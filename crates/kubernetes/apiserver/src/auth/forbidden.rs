@@ -1,11 +1,11 @@
-//! How a refusal by the authorizer reads.
+//! Messages of 403 responses by the authorizer.
 
 use super::Attributes;
 use crate::status::Status;
 
 /// 403 for a request that nothing allows. `reason` is the authorizer's, often empty.
 pub fn forbidden(attributes: &Attributes, reason: &str) -> Status {
-    // What looks like HTML never goes back to a browser as such.
+    // Escapes HTML, since the message contains parts of the request.
     let message = refusal(attributes).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let why = if reason.is_empty() { message } else { format!("{message}: {reason}") };
     Status::forbidden(&attributes.group, &attributes.resource, &attributes.name, why)

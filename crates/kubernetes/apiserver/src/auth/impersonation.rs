@@ -1,9 +1,9 @@
-//! Acting as somebody else: the `Impersonate-*` headers.
+//! Impersonation: the `Impersonate-*` headers.
 //!
-//! Since 1.36 upstream first tries constrained impersonation (the right to impersonate in some way, and the
-//! right to do this very request in that way), then the older right to do anything as somebody. A refusal
-//! names the first right that was missing. Upstream remembers per user which way worked last and tries
-//! that first; here the order is always the same, so refusals do not depend on history.
+//! Since 1.36 upstream first tries constrained impersonation (permission to impersonate in some mode, and permission
+//! for this very request in that mode), then the older permission to do anything as somebody. A rejection names the
+//! first missing permission. Upstream caches per user which mode worked last and tries it first; here the order is
+//! fixed, so rejections do not depend on history.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// From this many on, the right to all of a kind is tried before each one is asked for.
+/// From this many values on, permission for all of a kind is checked before each single one.
 const MANY: usize = 4;
 
-/// The user a request shall count as coming from: the one in the `Impersonate-*` headers if `request.user` may
-/// impersonate them for this request, or none if there are no such headers.
+/// The effective user of a request: the one in the `Impersonate-*` headers if `request.user` may impersonate them for
+/// this request, or `None` without such headers.
 pub fn impersonated(
     headers: &HeaderMap,
     request: &Attributes,
@@ -61,7 +61,7 @@ fn wanted(headers: &HeaderMap) -> User {
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in headers {
         if let Some(key) = name.as_str().strip_prefix(EXTRA_PREFIX) {
-            // A key that is not valid percent-encoding is taken as it is.
+            // A key that is not valid percent-encoding is used unchanged.
             let decoded = percent_decode_str(key).decode_utf8();
             let key = decoded.map_or_else(|_| key.to_owned(), |key| key.into_owned());
             extra.entry(key).or_default().push(text(value));
@@ -120,7 +120,7 @@ impl Mode {
     }
 }
 
-/// One way to impersonate, being checked.
+/// The check of one impersonation mode.
 struct Check<'a> {
     mode: Mode,
     authorizer: &'a dyn Authorizer,
@@ -158,7 +158,7 @@ impl Check<'_> {
             && let Some(node) = node_name(name)
         {
             right.resource = "nodes".into();
-            // The right to be the node one runs on does not depend on which node that is.
+            // Permission to impersonate the node one runs on does not depend on the node's name.
             right.name = if self.mode == Mode::AssociatedNode { "*".into() } else { node.to_owned() };
             user.groups = vec!["system:nodes".into()];
         }
@@ -212,7 +212,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Users and groups were in the core group before impersonation was constrained.
+    /// Users and groups were in the core group before constrained impersonation.
     fn user_group(&self) -> &'static str {
         if self.mode == Mode::Legacy { "" } else { AUTHENTICATION }
     }
@@ -239,12 +239,12 @@ fn node_name(user: &str) -> Option<&str> {
     user.strip_prefix("system:node:").filter(|name| name_is_dns_subdomain(name, false).is_empty())
 }
 
-/// Why an extra field cannot be impersonated in a constrained way.
+/// Why an extra field cannot be used in constrained impersonation.
 fn illegal_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".into());
     }
-    // Upstream asks for `domain/path`.
+    // Upstream requires `domain/path`.
     let (domain, path) = key.split_once('/').unwrap_or((key, ""));
     if path.is_empty() || !name_is_dns_subdomain(domain, false).is_empty() {
         return Some(format!(
@@ -260,7 +260,7 @@ fn illegal_extra(key: &str, values: &[String]) -> Option<String> {
         .then(|| "impersonating the empty string value in extra is not allowed".into())
 }
 
-/// The wanted user as Go prints its fields, which is what the message shows.
+/// The requested user in Go's syntax, as in the message.
 fn go_syntax(user: &User) -> String {
     let list = |items: &[String]| {
         let items: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use crate::auth::{Decision, RulesForUser};
 
-    /// Allows the rights it lists: `verb resource[/subresource] name`.
+    /// Allows the listed permissions: `verb resource[/subresource] name`.
     struct Rights(&'static [&'static str]);
 
     impl Authorizer for Rights {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn without_headers_nobody_is_impersonated() {
+    fn without_headers_there_is_no_impersonation() {
         assert_eq!(become_user(&[], &[]).unwrap(), None);
     }
 
@@ -395,7 +395,7 @@ mod tests {
         {
             assert!(become_user(&bob, rights).is_err(), "{way} {request}");
         }
-        // Not even with every right can one become a master in a constrained way.
+        // Even with every permission, constrained impersonation cannot become a member of system:masters.
         let master = [("Impersonate-User", "bob"), ("Impersonate-Group", "system:masters")];
         let rights = &[
             "impersonate:user-info users bob",

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use capstan_pki::{PkiError, PrivateKey};
 use serde_json::{Value, json};
 
-/// Signs claims.
 pub(super) fn sign(key: &PrivateKey, claims: &Value) -> Result<String, PkiError> {
     let header = json!({"alg": key.token_algorithm(), "kid": key.id()});
     let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
@@ -14,7 +13,7 @@ pub(super) fn sign(key: &PrivateKey, claims: &Value) -> Result<String, PkiError>
     Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
-/// A token taken apart. Nothing in it is to be trusted before [`Unverified::verify`].
+/// A parsed token. Nothing in it is trusted before [`Unverified::verify`].
 pub(super) struct Unverified<'a> {
     message: &'a str,
     header: Value,
@@ -23,7 +22,7 @@ pub(super) struct Unverified<'a> {
 }
 
 impl<'a> Unverified<'a> {
-    /// None if the text is not a token of three parts.
+    /// `None` if the text does not have the three parts of a token.
     pub(super) fn parse(token: &'a str) -> Option<Self> {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
@@ -35,12 +34,12 @@ impl<'a> Unverified<'a> {
         Some(Self { message, header: json(header)?, claims: json(claims)?, signature: decode(signature)? })
     }
 
-    /// The issuer the token claims.
+    /// The issuer claim.
     pub(super) fn issuer(&self) -> &str {
         self.claims["iss"].as_str().unwrap_or_default()
     }
 
-    /// The claims, once one of the keys vouches for them. The algorithm is the key's, never the token's choice.
+    /// The claims, if one of the keys verifies the signature. The algorithm is the key's, never the token's.
     pub(super) fn verify(self, keys: &[&PrivateKey]) -> Result<Value, String> {
         let id = self.header["kid"].as_str().filter(|id| !id.is_empty());
         let mut keys = keys.iter().filter(|key| id.is_none_or(|id| id == key.id())).peekable();

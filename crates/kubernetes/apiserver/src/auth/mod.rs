@@ -1,12 +1,13 @@
-//! Who is asking, and may they.
+//! Authentication and authorization.
 //!
 //! ```text
-//! headers, client certificate ──► Authenticator ──► User ──► impersonation ──► Attributes ──► Authorizer ──► Decision
+//! headers, client certificate ──► Authenticator ──► User ──► impersonation ──► Attributes ──► Authorizer ──►
+//! Decision
 //!                                     │                                                          │
 //!                                     └── ServiceAccounts, Secrets ◄── ObjectSource ──► RBAC objects
 //! ```
 //!
-//! Nothing here knows the store or the HTTP server: stored objects are read through [`ObjectSource`],
+//! This module depends neither on the store nor on the HTTP server: stored objects are read through [`ObjectSource`],
 //! time and randomness come from [`capstan_env::Env`].
 
 mod authenticator;
@@ -33,59 +34,52 @@ pub(crate) use rbac::aggregate as aggregate_text;
 pub use source::{ObjectSource, bucket, key};
 pub use tokens::{ServiceAccountTokens, TokenIdentity, TokenSecret};
 
-/// Group of every user who proved an identity.
+/// Group of every authenticated user.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Group of users who did not.
+/// Group of anonymous users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Name of users who did not prove an identity.
+/// Name of anonymous users.
 pub const ANONYMOUS: &str = "system:anonymous";
 
-/// An authenticated user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct User {
     /// `admin`, `system:serviceaccount:ns:name`, `system:anonymous`.
     pub name: String,
     /// Stable id, if the authenticator has one.
     pub uid: String,
-    /// Groups, `system:authenticated` among them.
+    /// Groups, including `system:authenticated`.
     pub groups: Vec<String>,
-    /// What else the authenticator knows.
+    /// Extra attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// A user with a name and groups and nothing else.
     pub fn new<G: Into<String>>(name: impl Into<String>, groups: impl IntoIterator<Item = G>) -> Self {
         Self { name: name.into(), groups: groups.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// `system:anonymous`.
     pub fn anonymous() -> Self {
         Self::new(ANONYMOUS, [UNAUTHENTICATED])
     }
 
-    /// The plane itself, for work no client asked for.
+    /// The server itself, for internal requests.
     pub fn privileged(name: impl Into<String>) -> Self {
         Self::new(name, [MASTERS, AUTHENTICATED])
     }
 
-    /// Whether the user is in a group.
     pub fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
     }
 }
 
-/// What a request is about, as authorizers and admission see it.
+/// Attributes of a request for authorizers and admission.
 #[derive(Debug, Clone, Default)]
 pub struct Attributes {
-    /// Who asks.
     pub user: User,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, …; of a
-    /// non-resource request the HTTP method in lower case.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, …; for a non-resource
+    /// request the HTTP method in lower case.
     pub verb: String,
-    /// API group of the resource.
     pub group: String,
-    /// API version of the resource.
     pub version: String,
     /// Plural name; empty for non-resource requests.
     pub resource: String,
@@ -100,7 +94,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Whether the request is about a resource rather than a bare path.
+    /// Whether the request is for a resource rather than a path.
     pub fn is_resource_request(&self) -> bool {
         !self.resource.is_empty()
     }

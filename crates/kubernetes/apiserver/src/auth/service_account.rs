@@ -30,7 +30,7 @@ pub fn groups(namespace: &str) -> Vec<String> {
     vec![ALL_SERVICE_ACCOUNTS.to_owned(), format!("{ALL_SERVICE_ACCOUNTS}:{namespace}")]
 }
 
-/// Namespace and name of the ServiceAccount a user name stands for, if it stands for one.
+/// Namespace and name of the ServiceAccount of a user name, if it is one.
 pub fn parse_user_name(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
     let valid = !name.contains(':')
@@ -39,7 +39,7 @@ pub fn parse_user_name(user: &str) -> Option<(&str, &str)> {
     valid.then_some((namespace, name))
 }
 
-/// A ServiceAccount as user.
+/// The user of a ServiceAccount.
 pub fn user(namespace: &str, name: &str, uid: &str) -> User {
     User {
         name: user_name(namespace, name),

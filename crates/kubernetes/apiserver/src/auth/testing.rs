@@ -1,4 +1,4 @@
-//! Objects in memory, for tests.
+//! In-memory objects for tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::ObjectSource;
 
 type Bucket = (u64, BTreeMap<String, Arc<Value>>);
 
-/// Objects in memory, with a revision per bucket.
+/// In-memory objects, with a revision per bucket.
 #[derive(Default)]
 pub(crate) struct Objects(RwLock<BTreeMap<String, Bucket>>);
 

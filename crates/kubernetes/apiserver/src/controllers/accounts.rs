@@ -1,4 +1,4 @@
-//! Keeps the `default` ServiceAccount and the `kube-root-ca.crt` ConfigMap in every namespace.
+//! Maintains the `default` ServiceAccount and the `kube-root-ca.crt` ConfigMap in every namespace.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,22 +17,21 @@ use crate::status::Result;
 
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// The buckets this controller follows.
-pub(crate) fn wants(bucket: &str) -> bool {
+/// The buckets that this controller watches.
+pub(crate) fn watches(bucket: &str) -> bool {
     matches!(bucket, "/namespaces" | "/serviceaccounts" | "/configmaps")
 }
 
-/// Furnishes namespaces.
 pub(crate) struct Accounts;
 
 impl Keyed for Accounts {
-    const WORK: &'static str = "furnishing a namespace";
+    const WORK: &'static str = "creating the default objects of a namespace";
 
-    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+    fn initial_keys(&self, parts: &ServerParts) -> BTreeSet<String> {
         parts.store.snapshot("/namespaces").range("", None).map(|e| e.key.to_string()).collect()
     }
 
-    fn hear(&self, _: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn on_change(&self, _: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         match (&*change.bucket, change.key.split_once('/')) {
             ("/namespaces", None) => {
                 dirty.insert(change.key.to_string());
@@ -45,13 +44,13 @@ impl Keyed for Accounts {
         }
     }
 
-    async fn look(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
-        furnish(parts, namespace).await?;
-        Ok(Progress::Settled)
+    async fn reconcile(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
+        create_defaults(parts, namespace).await?;
+        Ok(Progress::Done)
     }
 }
 
-async fn furnish(parts: &Arc<ServerParts>, namespace: &str) -> Result<()> {
+async fn create_defaults(parts: &Arc<ServerParts>, namespace: &str) -> Result<()> {
     let Some(entry) = parts.store.get("/namespaces", namespace) else { return Ok(()) };
     if entry.digest().terminating {
         return Ok(());

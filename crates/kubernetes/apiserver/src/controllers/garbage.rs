@@ -1,7 +1,7 @@
 //! Garbage collection by owner references: background, foreground and orphaning.
 //!
-//! Keeps one index, owner uid → dependents, built from the store at start and from every change after.
-//! Whether an owner exists is always asked of the store, never of the index.
+//! Maintains one index, owner uid → dependents, built from the store at startup and updated with every change.
+//! Whether an owner exists is always looked up in the store, never in the index.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
@@ -23,45 +23,45 @@ use crate::registry::{Registry, Resource};
 use crate::status::Result;
 use crate::verbs::delete::{FOREGROUND, ORPHAN, delete_object};
 
-/// Deletions carried out at the same time.
+/// Concurrent deletions.
 const CONCURRENT: usize = 16;
 
 /// Bucket and key of an object.
-type Place = (Arc<str>, Arc<str>);
+type ObjectKey = (Arc<str>, Arc<str>);
 
 #[derive(Default)]
 struct Index {
-    dependents: HashMap<Box<str>, BTreeSet<Place>>,
-    owners: HashMap<Place, Vec<Box<str>>>,
+    dependents: HashMap<Box<str>, BTreeSet<ObjectKey>>,
+    owners: HashMap<ObjectKey, Vec<Box<str>>>,
 }
 
 impl Index {
-    fn set(&mut self, place: Place, owners: &[OwnerRef]) {
+    fn set(&mut self, key: ObjectKey, owners: &[OwnerRef]) {
         let uids: Vec<Box<str>> = owners.iter().map(|o| o.uid.as_str().into()).collect();
         let before = if uids.is_empty() {
-            self.owners.remove(&place)
+            self.owners.remove(&key)
         } else {
-            self.owners.insert(place.clone(), uids.clone())
+            self.owners.insert(key.clone(), uids.clone())
         };
         for uid in without(before.unwrap_or_default(), &uids) {
             if let Some(dependents) = self.dependents.get_mut(&uid) {
-                dependents.remove(&place);
+                dependents.remove(&key);
                 if dependents.is_empty() {
                     self.dependents.remove(&uid);
                 }
             }
         }
         for uid in uids {
-            self.dependents.entry(uid).or_default().insert(place.clone());
+            self.dependents.entry(uid).or_default().insert(key.clone());
         }
     }
 
-    fn of(&self, uid: &str) -> impl Iterator<Item = &Place> {
+    fn of(&self, uid: &str) -> impl Iterator<Item = &ObjectKey> {
         self.dependents.get(uid).into_iter().flatten()
     }
 }
 
-/// What of `all` is not in `taken`. Objects may have thousands of owners: neither is searched.
+/// The elements of `all` that are not in `taken`. Linear time: objects may have thousands of owners.
 fn without<T: Hash + Eq>(all: Vec<T>, taken: &[T]) -> Vec<T> {
     let taken: HashSet<&T> = taken.iter().collect();
     let mut all = all;
@@ -69,18 +69,18 @@ fn without<T: Hash + Eq>(all: Vec<T>, taken: &[T]) -> Vec<T> {
     all
 }
 
-/// Runs the garbage collector until the server goes.
+/// Runs the garbage collector until the server shuts down.
 pub(crate) async fn run(parts: Weak<ServerParts>, mut changes: Changes) {
     let mut index = Index::default();
     let mut retry = Retry::new();
-    let mut dirty: BTreeSet<Place> = BTreeSet::new();
+    let mut dirty: BTreeSet<ObjectKey> = BTreeSet::new();
     if let Some(parts) = alive(&parts) {
         for bucket in parts.store.buckets() {
             for entry in parts.store.snapshot(&bucket).range("", None) {
-                let place = (entry.bucket.clone(), entry.key.clone());
-                index.set(place.clone(), &entry.digest().owners);
+                let key = (entry.bucket.clone(), entry.key.clone());
+                index.set(key.clone(), &entry.digest().owners);
                 if !entry.digest().owners.is_empty() || entry.digest().terminating {
-                    dirty.insert(place);
+                    dirty.insert(key);
                 }
             }
         }
@@ -90,46 +90,51 @@ pub(crate) async fn run(parts: Weak<ServerParts>, mut changes: Changes) {
             tokio::select! {
                 biased;
                 change = changes.recv() => match change {
-                    Some(change) => hear(&parts, &mut index, &mut dirty, &change),
+                    Some(change) => on_change(&parts, &mut index, &mut dirty, &change),
                     None => return,
                 },
-                place = retry.next() => { dirty.insert(place); }
+                key = retry.next() => { dirty.insert(key); }
             }
         }
         while let Ok(change) = changes.try_recv() {
-            hear(&parts, &mut index, &mut dirty, &change);
+            on_change(&parts, &mut index, &mut dirty, &change);
         }
         let Some(parts) = alive(&parts) else { return };
-        let work: Vec<Place> = std::mem::take(&mut dirty).into_iter().collect();
+        let work: Vec<ObjectKey> = std::mem::take(&mut dirty).into_iter().collect();
         let index_ref = &index;
         let shared_ref = &parts;
-        let outcomes: Vec<(Place, Result<()>)> = futures::stream::iter(work)
-            .map(|place| async move {
-                let outcome = collect(shared_ref, index_ref, &place).await;
-                (place, outcome)
+        let outcomes: Vec<(ObjectKey, Result<()>)> = futures::stream::iter(work)
+            .map(|key| async move {
+                let outcome = collect(shared_ref, index_ref, &key).await;
+                (key, outcome)
             })
             .buffer_unordered(CONCURRENT)
             .collect()
             .await;
-        for (place, outcome) in outcomes {
+        for (key, outcome) in outcomes {
             match outcome {
-                Ok(()) => retry.succeeded(&place),
+                Ok(()) => retry.succeeded(&key),
                 Err(status) => {
-                    tracing::debug!(bucket = %place.0, key = %place.1, error = %status, "garbage collection will try again");
-                    retry.failed(place);
+                    tracing::debug!(bucket = %key.0, key = %key.1, error = %status, "garbage collection failed; retrying");
+                    retry.failed(key);
                 }
             }
         }
     }
 }
 
-fn hear(parts: &Weak<ServerParts>, index: &mut Index, dirty: &mut BTreeSet<Place>, change: &Committed) {
+fn on_change(
+    parts: &Weak<ServerParts>,
+    index: &mut Index,
+    dirty: &mut BTreeSet<ObjectKey>,
+    change: &Committed,
+) {
     let Some(parts) = alive(parts) else { return };
-    let place = (change.bucket.clone(), change.key.clone());
+    let key = (change.bucket.clone(), change.key.clone());
     let entry = parts.store.get(&change.bucket, &change.key);
     match &entry {
-        Some(entry) => index.set(place.clone(), &entry.digest().owners),
-        None => index.set(place.clone(), &[]),
+        Some(entry) => index.set(key.clone(), &entry.digest().owners),
+        None => index.set(key.clone(), &[]),
     }
     let registry = parts.registry.load();
     if change.gone {
@@ -139,21 +144,21 @@ fn hear(parts: &Weak<ServerParts>, index: &mut Index, dirty: &mut BTreeSet<Place
         let digest = entry.digest();
         let held = digest.finalizers.iter().any(|f| matches!(&**f, ORPHAN | FOREGROUND));
         if !digest.owners.is_empty() || (digest.terminating && held) {
-            dirty.insert(place);
+            dirty.insert(key);
         }
     }
-    // Owners that waited for this object, which is gone or blocks them no more, look again.
+    // Requeues owners that waited for this object, which is gone or no longer blocks them.
     let owners = entry.as_ref().map(|entry| &*entry.digest().owners).unwrap_or_default();
     let blocked: HashSet<&str> = owners.iter().filter(|o| o.block).map(|o| o.uid.as_str()).collect();
     let waits = |o: &&OwnerRef| change.gone || (o.block && !blocked.contains(o.uid.as_str()));
     for owner in change.owners.iter().filter(waits) {
-        if let Found::Exists(owner) = find_owner(&parts, &registry, owner, &change.key) {
+        if let OwnerState::Exists(owner) = find_owner(&parts, &registry, owner, &change.key) {
             dirty.insert((owner.bucket.clone(), owner.key.clone()));
         }
     }
 }
 
-/// Whether a dependent holds up the foreground deletion of its owner.
+/// Whether a dependent blocks the foreground deletion of its owner.
 fn blocks(dependent: &Entry<Digest>, owner: &str) -> bool {
     dependent.digest().owners.iter().any(|o| *o.uid == *owner && o.block)
 }
@@ -163,33 +168,33 @@ fn deletes_dependents(entry: &Entry<Digest>) -> bool {
     digest.terminating && digest.finalizers.iter().any(|f| **f == *FOREGROUND)
 }
 
-enum Found {
+enum OwnerState {
     Exists(Arc<Entry<Digest>>),
     Absent,
-    /// Nothing can be said: the kind is not served, or the reference crosses namespaces.
+    /// Unknown: the kind is not served, or the reference crosses namespaces.
     Unknown,
 }
 
-fn find_owner(parts: &ServerParts, registry: &Registry, owner: &OwnerRef, dependent_key: &str) -> Found {
+fn find_owner(parts: &ServerParts, registry: &Registry, owner: &OwnerRef, dependent_key: &str) -> OwnerState {
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-    let Some(resource) = registry.find_kind(group, &owner.kind) else { return Found::Unknown };
+    let Some(resource) = registry.find_kind(group, &owner.kind) else { return OwnerState::Unknown };
     let key = if resource.namespaced {
         match dependent_key.split_once('/') {
             Some((namespace, _)) => format!("{namespace}/{}", owner.name),
-            None => return Found::Unknown,
+            None => return OwnerState::Unknown,
         }
     } else {
         owner.name.clone()
     };
     match parts.store.get(&resource.bucket, &key) {
-        Some(entry) if *entry.digest().uid == *owner.uid => Found::Exists(entry),
-        _ => Found::Absent,
+        Some(entry) if *entry.digest().uid == *owner.uid => OwnerState::Exists(entry),
+        _ => OwnerState::Absent,
     }
 }
 
-/// Does what one object needs: deletes it if its owners are gone, or serves its own finalizer.
-async fn collect(parts: &Arc<ServerParts>, index: &Index, place: &Place) -> Result<()> {
-    let Some(entry) = parts.store.get(&place.0, &place.1) else { return Ok(()) };
+/// Reconciles one object: deletes it if its owners are gone, or handles its own finalizer.
+async fn collect(parts: &Arc<ServerParts>, index: &Index, key: &ObjectKey) -> Result<()> {
+    let Some(entry) = parts.store.get(&key.0, &key.1) else { return Ok(()) };
     let registry = parts.registry.load_full();
     let digest = entry.digest();
     let has = |finalizer: &str| digest.finalizers.iter().any(|f| **f == *finalizer);
@@ -214,15 +219,15 @@ async fn delete_if_abandoned(
     let (mut solid, mut dangling, mut waiting) = (0, Vec::new(), Vec::new());
     for owner in &entry.digest().owners {
         match find_owner(parts, registry, owner, &entry.key) {
-            Found::Exists(found) => {
+            OwnerState::Exists(found) => {
                 if deletes_dependents(&found) {
                     waiting.push(owner.uid.clone());
                 } else {
                     solid += 1;
                 }
             }
-            Found::Absent => dangling.push(owner.uid.clone()),
-            Found::Unknown => solid += 1,
+            OwnerState::Absent => dangling.push(owner.uid.clone()),
+            OwnerState::Unknown => solid += 1,
         }
     }
     if dangling.is_empty() && waiting.is_empty() {
@@ -235,8 +240,8 @@ async fn delete_if_abandoned(
     }
     let has_dependents = index.of(&entry.digest().uid).next().is_some();
     let circle = !waiting.is_empty()
-        && index.of(&entry.digest().uid).any(|place| {
-            parts.store.get(&place.0, &place.1).is_some_and(|dependent| deletes_dependents(&dependent))
+        && index.of(&entry.digest().uid).any(|key| {
+            parts.store.get(&key.0, &key.1).is_some_and(|dependent| deletes_dependents(&dependent))
         });
     if circle {
         // Owner and dependent would wait for each other: this one waits, its owners do not.
@@ -273,19 +278,19 @@ async fn delete_in_foreground(
     entry: &Arc<Entry<Digest>>,
 ) -> Result<()> {
     let mut blocked = false;
-    for place in index.of(&entry.digest().uid) {
-        let Some(dependent) = parts.store.get(&place.0, &place.1) else { continue };
+    for key in index.of(&entry.digest().uid) {
+        let Some(dependent) = parts.store.get(&key.0, &key.1) else { continue };
         blocked |= blocks(&dependent, &entry.digest().uid);
         if !dependent.digest().terminating {
             delete_if_abandoned(parts, registry, index, &dependent).await?;
         }
     }
     if blocked {
-        // Each dependent that goes makes the owner look again.
+        // The deletion of each dependent requeues the owner.
         let uid = &entry.digest().uid;
-        let still = index.of(uid).any(|place| {
-            parts.store.get(&place.0, &place.1).is_some_and(|dependent| blocks(&dependent, uid))
-        });
+        let still = index
+            .of(uid)
+            .any(|key| parts.store.get(&key.0, &key.1).is_some_and(|dependent| blocks(&dependent, uid)));
         if still {
             return Ok(());
         }
@@ -302,8 +307,8 @@ async fn orphan_dependents(
     index: &Index,
     entry: &Arc<Entry<Digest>>,
 ) -> Result<()> {
-    for place in index.of(&entry.digest().uid) {
-        let Some(dependent) = parts.store.get(&place.0, &place.1) else { continue };
+    for key in index.of(&entry.digest().uid) {
+        let Some(dependent) = parts.store.get(&key.0, &key.1) else { continue };
         if let Some(call) = internal_call(parts, registry, &dependent) {
             drop_owners(&call, vec![entry.digest().uid.to_string()]).await?;
         }
@@ -314,7 +319,7 @@ async fn orphan_dependents(
     }
 }
 
-/// Metadata edits the collector makes.
+/// Metadata changes of the collector.
 enum Edit {
     DropOwners(Vec<String>),
     UnblockOwners,
@@ -385,7 +390,7 @@ mod tests {
 
     use super::*;
 
-    /// A value that counts how often it is compared.
+    /// A value that counts its comparisons.
     struct Compared<'c>(usize, &'c Cell<usize>);
 
     impl PartialEq for Compared<'_> {
@@ -404,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_told_apart_in_time_proportional_to_their_number() {
+    fn owners_are_compared_in_linear_time() {
         for count in [1_000, 4_000] {
             let comparisons = Cell::new(0);
             let numbered =
@@ -416,15 +421,15 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_goes_has_no_dependents_left_in_the_index() {
-        let place: Place = ("/pods".into(), "a/b".into());
+    fn a_removed_owner_has_no_dependents_in_the_index() {
+        let key: ObjectKey = ("/pods".into(), "a/b".into());
         let owner = |uid: &str| OwnerRef { uid: uid.into(), ..OwnerRef::default() };
         let mut index = Index::default();
-        index.set(place.clone(), &[owner("1"), owner("2")]);
-        index.set(place.clone(), &[owner("2"), owner("3")]);
+        index.set(key.clone(), &[owner("1"), owner("2")]);
+        index.set(key.clone(), &[owner("2"), owner("3")]);
         let of = |index: &Index, uid: &str| index.of(uid).count();
         assert_eq!([of(&index, "1"), of(&index, "2"), of(&index, "3")], [0, 1, 1]);
-        index.set(place, &[]);
+        index.set(key, &[]);
         assert!(index.dependents.is_empty() && index.owners.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What time takes away: events after an hour, and history after its own.
+//! Expires events after an hour, and old history.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -13,11 +13,11 @@ use crate::parts::ServerParts;
 use crate::status::Result;
 
 const EVERY: Duration = Duration::from_secs(60);
-/// How long an event lives after it was last written, as kube-apiserver's default.
+/// Lifetime of an event after its last write: kube-apiserver's default.
 const EVENT_LIFE: SignedDuration = SignedDuration::from_hours(1);
 const EVENTS: &str = "/events";
 
-/// Runs until the server goes.
+/// Runs until the server shuts down.
 pub(crate) async fn run(parts: Weak<ServerParts>) {
     let mut marks = Marks::default();
     let mut ticks = tokio::time::interval(EVERY);
@@ -25,26 +25,26 @@ pub(crate) async fn run(parts: Weak<ServerParts>) {
     loop {
         ticks.tick().await;
         let Some(parts) = alive(&parts) else { return };
-        if let Some(expired) = marks.note(parts.env.now(), parts.store.revision())
+        if let Some(expired) = marks.record(parts.env.now(), parts.store.revision())
             && let Err(status) = expire(&parts, expired).await
         {
-            tracing::warn!(error = %status, "old events could not be deleted and will be tried again");
+            tracing::warn!(error = %status, "cannot delete expired events; retrying");
         }
         if let Err(error) = parts.store.compact().await {
-            tracing::warn!(%error, "old history could not be dropped and will be tried again");
+            tracing::warn!(%error, "cannot drop old history; retrying");
         }
     }
 }
 
-/// Which revision the store had when. An event needs no clock of its own then: it was last written before
-/// a moment if its revision is no higher than the store's was. A server that starts gives the events it
-/// finds a full hour, as etcd gives leases their full time when it starts.
+/// Records the revision of the store over time. An event was last written before a time if its revision is not higher
+/// than the store's was then, so events need no timestamp of their own. Events found at startup live for a full hour,
+/// as etcd renews leases when it starts.
 #[derive(Default)]
 struct Marks(VecDeque<(Timestamp, u64)>);
 
 impl Marks {
-    /// Notes a revision; the answer is the one up to which events have expired.
-    fn note(&mut self, now: Timestamp, revision: u64) -> Option<u64> {
+    /// Records a revision. Returns the one up to which events have expired.
+    fn record(&mut self, now: Timestamp, revision: u64) -> Option<u64> {
         let mut expired = None;
         while let Some((_, revision)) =
             self.0.pop_front_if(|(then, _)| now.duration_since(*then) >= EVENT_LIFE)
@@ -56,7 +56,7 @@ impl Marks {
     }
 }
 
-/// Deletes the events last written at a revision or before it: no admission and no finalizer holds them.
+/// Deletes the events last written at or before a revision, without admission and finalizers.
 async fn expire(parts: &Arc<ServerParts>, revision: u64) -> Result<()> {
     let registry = parts.registry.load_full();
     let Some(resource) = registry.find("", "v1", "events") else { return Ok(()) };
@@ -71,7 +71,7 @@ async fn expire(parts: &Arc<ServerParts>, revision: u64) -> Result<()> {
             expect: Expect::Revision(entry.revision),
         };
         match call.commit(event, remove).await {
-            // Written anew or deleted meanwhile.
+            // Written or deleted meanwhile.
             Err(status) if status.reason == "Conflict" => {}
             Err(status) => return Err(status),
             Ok(_) => {}
@@ -88,10 +88,10 @@ mod tests {
     fn what_was_written_before_the_last_hour_has_expired() {
         let at = |minute: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minute);
         let mut marks = Marks::default();
-        assert_eq!(marks.note(at(0), 5), None);
-        assert_eq!(marks.note(at(59), 9), None);
-        assert_eq!(marks.note(at(60), 11), Some(5));
-        assert_eq!(marks.note(at(61), 12), None);
-        assert_eq!(marks.note(at(200), 12), Some(12));
+        assert_eq!(marks.record(at(0), 5), None);
+        assert_eq!(marks.record(at(59), 9), None);
+        assert_eq!(marks.record(at(60), 11), Some(5));
+        assert_eq!(marks.record(at(61), 12), None);
+        assert_eq!(marks.record(at(200), 12), Some(12));
     }
 }

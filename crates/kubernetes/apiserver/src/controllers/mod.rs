@@ -1,15 +1,15 @@
-//! The controllers every client of a Kubernetes API takes for granted. Each is one task that hears of
-//! the committed changes it cares about and acts through the same verbs as clients do.
+//! The built-in controllers that every client of a Kubernetes API relies on. Each is one task that receives the
+//! committed changes it watches and writes through the same verbs as clients do.
 //!
 //! ```text
-//! commit ──► Committed ──► garbage        dependents of what is gone
-//!                     ├──► namespaces     contents of what is terminating
+//! commit ──► Committed ──► garbage        dependents of deleted objects
+//!                     ├──► namespaces     contents of terminating namespaces
 //!                     ├──► accounts       default ServiceAccount and kube-root-ca.crt per namespace
-//!                     ├──► token_secrets  tokens in Secrets that ask for one
-//!                     ├──► quotas         what is used of each ResourceQuota
+//!                     ├──► token_secrets  tokens in Secrets that request one
+//!                     ├──► quotas         usage of each ResourceQuota
 //!                     ├──► roles          aggregated ClusterRoles
 //!                     └──► crd            names, establishing, clean-up (`crate::crd`)
-//! every minute ──────────► housekeeping   events past their time, history past its
+//! every minute ──────────► housekeeping   expired events and history
 //! ```
 
 pub(crate) mod accounts;
@@ -29,36 +29,33 @@ use tokio::sync::mpsc;
 use crate::object::OwnerRef;
 use crate::parts::ServerParts;
 
-/// A change that was committed, as the controllers inside the server hear of it.
+/// A committed change, as sent to the built-in controllers.
 #[derive(Debug, Clone)]
 pub(crate) struct Committed {
-    /// Where it happened.
     pub bucket: Arc<str>,
-    /// To what.
     pub key: Arc<str>,
-    /// The object is gone.
+    /// Whether the object was deleted.
     pub gone: bool,
-    /// Its uid.
     pub uid: Box<str>,
-    /// Whom it belonged to before the change.
+    /// Its owners before the change.
     pub owners: Box<[OwnerRef]>,
 }
 
-/// What a controller hears.
+/// The channel of a controller.
 pub(crate) type Changes = mpsc::UnboundedReceiver<Arc<Committed>>;
 
-/// Where the changes that one controller cares about go.
+/// Sends changes to one controller.
 pub(crate) struct Follower {
-    /// Whether changes of a bucket are of interest.
-    wants: fn(&str) -> bool,
+    /// Whether the controller watches a bucket.
+    watches: fn(&str) -> bool,
     sender: mpsc::UnboundedSender<Arc<Committed>>,
 }
 
 impl Follower {
-    /// Sends a change to whom it may concern.
-    pub fn tell(&self, change: &Arc<Committed>) {
-        if (self.wants)(&change.bucket) {
-            // Nobody listens when the server is going down.
+    /// Sends a change if the controller watches its bucket.
+    pub fn send(&self, change: &Arc<Committed>) {
+        if (self.watches)(&change.bucket) {
+            // The receiver is gone when the server shuts down.
             let _ = self.sender.send(change.clone());
         }
     }
@@ -66,15 +63,22 @@ impl Follower {
 
 const FOLLOWERS: usize = 7;
 
-/// What each controller wants to hear of, in the order of [`start`].
-const WANTS: [fn(&str) -> bool; FOLLOWERS] =
-    [everything, everything, everything, everything, accounts::wants, token_secrets::wants, roles::wants];
+/// The buckets that each controller watches, in the order of [`start`].
+const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
+    everything,
+    everything,
+    everything,
+    everything,
+    accounts::watches,
+    token_secrets::watches,
+    roles::watches,
+];
 
 fn everything(_: &str) -> bool {
     true
 }
 
-/// Starts all controllers. They end when the server goes and its channels close.
+/// Starts all controllers. They end when the server shuts down and its channels close.
 pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
     let [a, b, c, d, e, f, g] = changes;
     tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), parts.clone(), a));
@@ -90,15 +94,15 @@ pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
 /// Channels for [`start`].
 pub(crate) fn channels() -> (Vec<Follower>, [Changes; FOLLOWERS]) {
     let mut followers = Vec::with_capacity(FOLLOWERS);
-    let changes = WANTS.map(|wants| {
+    let changes = WATCHED_BUCKETS.map(|watches| {
         let (sender, receiver) = mpsc::unbounded_channel();
-        followers.push(Follower { wants, sender });
+        followers.push(Follower { watches, sender });
         receiver
     });
     (followers, changes)
 }
 
-/// The server, while it lives.
+/// The server, unless it has shut down.
 pub(crate) fn alive(parts: &Weak<ServerParts>) -> Option<Arc<ServerParts>> {
     parts.upgrade()
 }

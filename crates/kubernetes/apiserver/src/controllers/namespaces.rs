@@ -1,4 +1,4 @@
-//! Empties namespaces that are being deleted, then lets them go.
+//! Deletes the contents of terminating namespaces, then removes their finalizer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::status::Result;
 use crate::verbs::delete::delete_object;
 
 const BUCKET: &str = "/namespaces";
-/// The finalizer in `spec.finalizers` that this controller serves.
+/// The finalizer in `spec.finalizers` that this controller removes.
 const FINALIZER: &str = "kubernetes";
 
-/// Empties namespaces and remembers which are not empty yet.
+/// Tracks namespaces that are not empty yet.
 #[derive(Default)]
 pub(crate) struct Namespaces {
     terminating: BTreeSet<String>,
 }
 
 impl Keyed for Namespaces {
-    const WORK: &'static str = "the deletion of a namespace";
+    const WORK: &'static str = "deleting the contents of a namespace";
 
-    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+    fn initial_keys(&self, parts: &ServerParts) -> BTreeSet<String> {
         let snapshot = parts.store.snapshot(BUCKET);
         snapshot.range("", None).filter(|e| e.digest().terminating).map(|e| e.key.to_string()).collect()
     }
 
-    fn hear(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn on_change(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         if *change.bucket == *BUCKET {
             if parts.store.get(BUCKET, &change.key).is_some_and(|e| e.digest().terminating) {
                 dirty.insert(change.key.to_string());
@@ -45,21 +45,21 @@ impl Keyed for Namespaces {
         }
     }
 
-    async fn look(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
+    async fn reconcile(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
         self.terminating.insert(namespace.to_owned());
         let progress = empty(parts, namespace).await?;
-        if matches!(progress, Progress::Settled) {
+        if matches!(progress, Progress::Done) {
             self.terminating.remove(namespace);
         }
         Ok(progress)
     }
 }
 
-/// Deletes what is in a namespace; settled when the namespace could be let go.
+/// Deletes the contents of a namespace. Settled when the namespace could be finalized.
 async fn empty(parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
-    let Some(entry) = parts.store.get(BUCKET, namespace) else { return Ok(Progress::Settled) };
+    let Some(entry) = parts.store.get(BUCKET, namespace) else { return Ok(Progress::Done) };
     if !entry.digest().terminating {
-        return Ok(Progress::Settled);
+        return Ok(Progress::Done);
     }
     let registry = parts.registry.load_full();
     let prefix = format!("{namespace}/");
@@ -106,7 +106,7 @@ async fn empty(parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
             _ => {}
         }
     }
-    Ok(if remaining.is_empty() { Progress::Settled } else { Progress::Waiting })
+    Ok(if remaining.is_empty() { Progress::Done } else { Progress::Waiting })
 }
 
 const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
@@ -126,7 +126,7 @@ impl Change for Edit {
                 }
             }
             Self::Report(conditions) => {
-                // Times of conditions that say the same as before stay.
+                // Unchanged conditions keep their transition time.
                 let before = current["status"]["conditions"].as_array().cloned().unwrap_or_default();
                 let merged: Vec<Value> = conditions
                     .iter()
@@ -144,7 +144,7 @@ impl Change for Edit {
     }
 }
 
-/// What a namespace that cannot go yet says about itself.
+/// Conditions of a namespace that cannot be finalized yet.
 fn conditions(parts: &ServerParts, remaining: &[(String, usize)]) -> Vec<Value> {
     let now = parts.env.now_rfc3339();
     let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});

@@ -1,4 +1,4 @@
-//! Keeps the status of ResourceQuotas: what they allow, and what is used of it.
+//! Maintains the status of ResourceQuotas: limits and usage.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::status::Result;
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
-/// Counts what is used, namespace by namespace.
+/// Reconciles the quotas of a namespace.
 pub(crate) struct Quotas;
 
 impl Keyed for Quotas {
-    const WORK: &'static str = "counting the quotas of a namespace";
+    const WORK: &'static str = "computing the quota usage of a namespace";
 
-    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+    fn initial_keys(&self, parts: &ServerParts) -> BTreeSet<String> {
         with_quotas(parts)
     }
 
-    fn hear(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn on_change(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         if *change.bucket == *crate::crd::controller::BUCKET {
-            // A quota may name what has only now come to be served.
+            // A quota may name a resource that is served only now.
             dirty.extend(with_quotas(parts));
         } else if let Some((namespace, _)) = change.key.split_once('/') {
             let quotas = parts.store.snapshot(BUCKET);
@@ -39,9 +39,9 @@ impl Keyed for Quotas {
         }
     }
 
-    async fn look(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
+    async fn reconcile(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
         count(parts, namespace).await?;
-        Ok(Progress::Settled)
+        Ok(Progress::Done)
     }
 }
 
@@ -51,7 +51,7 @@ fn with_quotas(parts: &ServerParts) -> BTreeSet<String> {
     keys.filter_map(|key| key.split_once('/').map(|(namespace, _)| namespace.to_owned())).collect()
 }
 
-/// Counts for every quota of a namespace.
+/// Computes the usage of every quota of a namespace.
 async fn count(parts: &Arc<ServerParts>, namespace: &str) -> Result<()> {
     let registry = parts.registry.load_full();
     let Some(resource) = registry.find("", "v1", "resourcequotas") else { return Ok(()) };
@@ -69,7 +69,7 @@ async fn count(parts: &Arc<ServerParts>, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is used of each amount that is known.
+/// Usage of each known resource.
 fn used(parts: &ServerParts, namespace: &str, quota: &Quota) -> Amounts {
     let registry = parts.registry.load();
     let mut measures: Vec<(Measure, Vec<String>)> = Vec::new();

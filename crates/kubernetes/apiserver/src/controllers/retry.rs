@@ -1,4 +1,4 @@
-//! Work that failed and is tried again, later each time.
+//! Retries failed work with backoff.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Failed work, by when it is due.
+/// Failed work, by due time.
 #[derive(Debug)]
 pub(crate) struct Retry<T> {
     due: BTreeMap<(Instant, u64), T>,
@@ -22,7 +22,7 @@ impl<T: Clone + Eq + Hash> Retry<T> {
         Self { due: BTreeMap::new(), failures: HashMap::new(), sequence: 0 }
     }
 
-    /// Notes that work failed.
+    /// Schedules a retry.
     pub fn failed(&mut self, work: T) {
         let failures = self.failures.entry(work.clone()).or_default();
         *failures += 1;
@@ -31,12 +31,12 @@ impl<T: Clone + Eq + Hash> Retry<T> {
         self.due.insert((Instant::now() + delay, self.sequence), work);
     }
 
-    /// Notes that work succeeded.
+    /// Resets the backoff.
     pub fn succeeded(&mut self, work: &T) {
         self.failures.remove(work);
     }
 
-    /// Waits until something is due; forever if there is nothing.
+    /// Waits until a retry is due; forever if there is none.
     pub async fn next(&mut self) -> T {
         let Some((&(at, sequence), _)) = self.due.first_key_value() else {
             return std::future::pending().await;
@@ -44,7 +44,7 @@ impl<T: Clone + Eq + Hash> Retry<T> {
         tokio::time::sleep_until(at).await;
         match self.due.remove(&(at, sequence)) {
             Some(work) => work,
-            // Only this method removes entries, and it holds the map for as long as it waits.
+            // Only this method removes entries, and it borrows the map while it waits.
             None => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! Aggregated ClusterRoles: keeps their rules those of the ClusterRoles their selectors match.
+//! Maintains the rules of aggregated ClusterRoles.
 
 use std::sync::{Arc, Weak};
 
@@ -17,12 +17,12 @@ use crate::status::Result;
 const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// The bucket this controller follows.
-pub(crate) fn wants(bucket: &str) -> bool {
+/// The bucket that this controller watches.
+pub(crate) fn watches(bucket: &str) -> bool {
     bucket == CLUSTER_ROLES
 }
 
-/// Runs the controller until the server goes.
+/// Runs the controller until the server shuts down.
 pub(crate) async fn run(parts: Weak<ServerParts>, mut changes: Changes) {
     let mut retry = Retry::new();
     let mut first = true;
@@ -34,21 +34,20 @@ pub(crate) async fn run(parts: Weak<ServerParts>, mut changes: Changes) {
                 () = retry.next() => {}
             }
         }
-        // One look serves everything that happened before it.
+        // One reconcile covers all changes before it.
         while changes.try_recv().is_ok() {}
         let Some(parts) = alive(&parts) else { return };
         match aggregate(&parts).await {
             Ok(()) => retry.succeeded(&()),
             Err(status) => {
-                tracing::debug!(error = %status, "aggregating cluster roles will be tried again");
+                tracing::debug!(error = %status, "aggregating ClusterRoles failed; retrying");
                 retry.failed(());
             }
         }
     }
 }
 
-/// Gives every aggregating role its rules. A role that gathers from another gathering one follows when that
-/// one's change is heard of.
+/// Updates every aggregated role. A role that aggregates another aggregated one follows with the change of that one.
 async fn aggregate(parts: &Arc<ServerParts>) -> Result<()> {
     let registry = parts.registry.load_full();
     let Some(resource) = registry.find("rbac.authorization.k8s.io", "v1", "clusterroles") else {
@@ -74,7 +73,7 @@ async fn aggregate(parts: &Arc<ServerParts>) -> Result<()> {
     Ok(())
 }
 
-/// The rules a role is to have.
+/// The rules to apply.
 struct Rules(Value);
 
 impl Change for Rules {
@@ -83,7 +82,7 @@ impl Change for Rules {
             "apiVersion": call.resource().api_version(), "kind": call.resource().kind,
             "metadata": {"name": call.name()},
         });
-        // Nothing gathered is nothing said: the field falls away with its last owner.
+        // Without rules the field is not applied, so that it is removed with its last owner.
         if self.0.as_array().is_some_and(|rules| !rules.is_empty()) {
             role["rules"] = self.0.clone();
         }

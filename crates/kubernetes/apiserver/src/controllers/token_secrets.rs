@@ -1,5 +1,5 @@
-//! Secrets of type `kubernetes.io/service-account-token`: given their token, and deleted with the account
-//! they are for.
+//! Maintains Secrets of type `kubernetes.io/service-account-token`: adds their token, and deletes them with their
+//! ServiceAccount.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,22 +21,21 @@ use crate::verbs::delete::delete_object;
 
 const USER: &str = "system:kube-controller-manager";
 
-/// The buckets this controller follows.
-pub(crate) fn wants(bucket: &str) -> bool {
+/// The buckets that this controller watches.
+pub(crate) fn watches(bucket: &str) -> bool {
     matches!(bucket, SECRETS | SERVICE_ACCOUNTS)
 }
 
-/// Looks after Secrets one by one.
 pub(crate) struct TokenSecrets;
 
 impl Keyed for TokenSecrets {
-    const WORK: &'static str = "a token secret";
+    const WORK: &'static str = "reconciling a token Secret";
 
-    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+    fn initial_keys(&self, parts: &ServerParts) -> BTreeSet<String> {
         holding_tokens(parts, "").collect()
     }
 
-    fn hear(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn on_change(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         match (&*change.bucket, change.gone) {
             (SECRETS, false) => {
                 dirty.insert(change.key.to_string());
@@ -49,13 +48,13 @@ impl Keyed for TokenSecrets {
         }
     }
 
-    async fn look(&mut self, parts: &Arc<ServerParts>, key: &str) -> Result<Progress> {
-        settle(parts, key).await?;
-        Ok(Progress::Settled)
+    async fn reconcile(&mut self, parts: &Arc<ServerParts>, key: &str) -> Result<Progress> {
+        reconcile_secret(parts, key).await?;
+        Ok(Progress::Done)
     }
 }
 
-/// The keys under a prefix whose Secrets ask for a token.
+/// Keys with a prefix whose Secrets request a token.
 fn holding_tokens(parts: &ServerParts, prefix: &str) -> impl Iterator<Item = String> {
     let snapshot = parts.store.snapshot(SECRETS);
     let keys: Vec<String> = snapshot
@@ -66,7 +65,7 @@ fn holding_tokens(parts: &ServerParts, prefix: &str) -> impl Iterator<Item = Str
     keys.into_iter()
 }
 
-/// Whether a stored Secret is of the type, without reading the rest of it.
+/// Whether a stored Secret has the type. Does not decode the rest.
 fn holds_token(secret: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Head {
@@ -76,7 +75,7 @@ fn holds_token(secret: &[u8]) -> bool {
     serde_json::from_slice::<Head>(secret).is_ok_and(|head| head.r#type == TokenSecret::TYPE)
 }
 
-async fn settle(parts: &Arc<ServerParts>, key: &str) -> Result<()> {
+async fn reconcile_secret(parts: &Arc<ServerParts>, key: &str) -> Result<()> {
     let Some(entry) = parts.store.get(SECRETS, key).filter(|entry| holds_token(&entry.value)) else {
         return Ok(());
     };
@@ -86,7 +85,7 @@ async fn settle(parts: &Arc<ServerParts>, key: &str) -> Result<()> {
     let call = parts.internal_call(USER, resource.clone(), namespace, name);
     let secret = call.load(&entry).await?;
     let outcome = match complete(parts, &secret)? {
-        TokenSecret::Right => return Ok(()),
+        TokenSecret::Unchanged => return Ok(()),
         TokenSecret::Store(_) => {
             change(&call, &Completed, &WriteOptions::default(), WriteKind::Update).await.map(|_| ())
         }
@@ -96,7 +95,7 @@ async fn settle(parts: &Arc<ServerParts>, key: &str) -> Result<()> {
         }
     };
     match outcome {
-        // Gone, or another one of the same name by now, of which we hear as well.
+        // Deleted or replaced meanwhile, which is a change of its own.
         Err(status) if !matches!(&*status.reason, "NotFound" | "Conflict") => Err(status),
         _ => Ok(()),
     }
@@ -113,7 +112,7 @@ impl Change for Completed {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         Ok(match complete(&call.parts, current)? {
             TokenSecret::Store(object) => Step::Write { object, manager: call.manager("") },
-            TokenSecret::Right | TokenSecret::Delete => Step::Edit(current.clone()),
+            TokenSecret::Unchanged | TokenSecret::Delete => Step::Edit(current.clone()),
         })
     }
 }

@@ -1,5 +1,5 @@
-//! What a conversion webhook may answer: the same objects, in the version asked for, with labels and
-//! annotations as the only metadata it may change.
+//! Validates responses of conversion webhooks: the same objects, in the requested version, with changes only to
+//! labels and annotations of the metadata.
 
 use capstan_schema::meta::{validate_annotations, validate_labels};
 use capstan_schema::path::Path;
@@ -9,7 +9,7 @@ use super::{Batch, ConversionError};
 use crate::admission::GroupVersionKind;
 use crate::auth::aggregate_text;
 
-/// The converted objects of an answer.
+/// The converted objects of a response.
 pub(super) fn objects(version: &str, uid: &str, mut answer: Value) -> Result<Vec<Value>, String> {
     if version == "v1" {
         let expected = GroupVersionKind::new("apiextensions.k8s.io", "v1", "ConversionReview");
@@ -40,15 +40,15 @@ pub(super) fn objects(version: &str, uid: &str, mut answer: Value) -> Result<Vec
     }
 }
 
-/// What is wrong with a converted object.
-pub(super) enum Wrong {
-    /// It is not of the version or kind asked for.
+/// Why a converted object is invalid.
+pub(super) enum ConversionProblem {
+    /// It has another version or kind than requested.
     Kind(String),
-    /// It is another object.
+    /// It has another identity.
     Identity(String),
 }
 
-impl Wrong {
+impl ConversionProblem {
     pub(super) fn describe(self, subject: &GroupVersionKind, batch: Batch, index: usize) -> ConversionError {
         let by = format!("conversion webhook for {subject} returned invalid");
         ConversionError(match (batch, self) {
@@ -61,30 +61,34 @@ impl Wrong {
     }
 }
 
-/// Checks that a converted object is the one that was sent, in the version that was asked for.
-pub(super) fn check(sent: &Value, converted: &Value, wanted: &str) -> Result<(), Wrong> {
+/// Checks that a converted object has the same identity and the requested version.
+pub(super) fn check(sent: &Value, converted: &Value, wanted: &str) -> Result<(), ConversionProblem> {
     let (before, after) = (GroupVersionKind::of(sent), GroupVersionKind::of(converted));
     if after.api_version() != wanted {
-        return Err(Wrong::Kind(format!(
+        return Err(ConversionProblem::Kind(format!(
             "invalid groupVersion (expected {wanted}, received {})",
             after.api_version()
         )));
     }
     if after.kind != before.kind {
         let (expected, received) = (&before.kind, &after.kind);
-        return Err(Wrong::Kind(format!("invalid kind (expected {expected}, received {received})")));
+        return Err(ConversionProblem::Kind(format!(
+            "invalid kind (expected {expected}, received {received})"
+        )));
     }
     for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let text = |object: &Value| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (before, after) = (text(sent), text(converted));
         if before != after {
-            return Err(Wrong::Identity(format!("must have the same {name}: {before} != {after}")));
+            return Err(ConversionProblem::Identity(format!(
+                "must have the same {name}: {before} != {after}"
+            )));
         }
     }
     Ok(())
 }
 
-/// Puts the metadata that was sent in place of the answer's, but for labels and annotations.
+/// Restores the original metadata except for labels and annotations.
 pub(super) fn restore_metadata(sent: &Value, converted: &mut Value) -> Result<(), String> {
     let answered = match converted.get_mut("metadata").map(Value::take) {
         None => return Err("missing metadata in converted object".into()),
@@ -114,7 +118,7 @@ pub(super) fn restore_metadata(sent: &Value, converted: &mut Value) -> Result<()
                 go_type(value)
             ));
         }
-        // What was stored already is not judged again.
+        // Unchanged entries are not validated again.
         if metadata.get(field).and_then(Value::as_object) != Some(texts) {
             let value = answered.get(field);
             let errors = match field {
@@ -131,7 +135,7 @@ pub(super) fn restore_metadata(sent: &Value, converted: &mut Value) -> Result<()
     Ok(())
 }
 
-/// What Go calls the type of a JSON value.
+/// Name of the Go type of a JSON value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -1,5 +1,5 @@
-//! Built-in kinds that are served in two versions or groups of one set of objects: events in two groups, autoscalers
-//! in two versions. Each is stored in one of them.
+//! Built-in kinds served in two versions or groups: events in two groups, autoscalers in two versions. Each is stored
+//! in one of them.
 
 use capstan_builtin::autoscaling;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::events;
 use crate::registry::Resource;
 
-/// Between the form a built-in resource is served in and the other one it is stored in.
+/// Conversion between the served and the stored form of a built-in resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuiltInConversion {
     /// `events.k8s.io/v1`; stored as `v1`.
@@ -17,7 +17,7 @@ pub(crate) enum BuiltInConversion {
 }
 
 impl BuiltInConversion {
-    /// The conversion of a resource; none if its objects are stored as they are served.
+    /// The conversion of a resource; `None` if its objects are stored as they are served.
     pub fn of(resource: &Resource) -> Option<Self> {
         if resource.custom().is_some() {
             return None;
@@ -29,7 +29,7 @@ impl BuiltInConversion {
         }
     }
 
-    /// An object as it is stored.
+    /// Converts an object to its stored form.
     pub fn to_stored(self, object: Value) -> Value {
         match self {
             Self::NewEvent => events::to_old(object),
@@ -37,7 +37,7 @@ impl BuiltInConversion {
         }
     }
 
-    /// A stored object as it is served.
+    /// Converts a stored object to its served form.
     pub fn to_served(self, object: Value) -> Value {
         match self {
             Self::NewEvent => events::to_new(object),
@@ -45,14 +45,14 @@ impl BuiltInConversion {
         }
     }
 
-    /// The conversion of a resource whose objects are completed and validated in the form they are stored in, as upstream does
+    /// The conversion of a resource whose objects are completed and validated in their stored form, as upstream does
     /// both on its internal form. Events have the same rules in both.
     pub fn validated_as_stored(resource: &Resource) -> Option<Self> {
         Self::of(resource).filter(|conversion| *conversion == Self::OldAutoscaler)
     }
 }
 
-/// An object of a built-in kind in another version of its group.
+/// Converts an object of a built-in kind to another version of its group.
 pub(crate) fn in_version(object: Value, version: &str) -> Value {
     match (object["kind"].as_str(), object["apiVersion"].as_str(), version) {
         (Some("HorizontalPodAutoscaler"), Some("autoscaling/v1"), "v2") => autoscaling::to_v2(object),

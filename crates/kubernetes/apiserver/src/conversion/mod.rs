@@ -1,7 +1,7 @@
-//! Custom resources from one version to another: as the CustomResourceDefinition's strategy says.
+//! Conversion of custom resources between versions, by the strategy of their CustomResourceDefinition.
 //!
-//! Strategy `None` changes the `apiVersion` alone; `Webhook` asks another program, many objects at a time.
-//! Converters compiled in take precedence, for kinds whose versions this program knows itself.
+//! Strategy `None` only changes the `apiVersion`; `Webhook` calls an external program with many objects at a time.
+//! In-process converters take precedence.
 
 mod answer;
 pub(crate) mod builtin;
@@ -21,10 +21,10 @@ use crate::registry::api_version;
 use crate::status::Status;
 use crate::webhook_client::{ClientConfig, WebhookClient};
 
-/// How long a conversion webhook may take, as upstream has it.
+/// Timeout of a conversion webhook, as upstream.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why objects were not converted, in upstream's words.
+/// Why a conversion failed, with upstream's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConversionError(pub String);
@@ -35,9 +35,9 @@ impl From<ConversionError> for Status {
     }
 }
 
-/// Converts objects of one kind between versions, compiled in.
+/// An in-process converter of one kind.
 pub trait Convert: Send + Sync {
-    /// The object in another version of its group.
+    /// Converts the object to another version of its group.
     fn convert(&self, object: Value, version: &str) -> Result<Value, String>;
 }
 
@@ -57,7 +57,7 @@ struct Webhook {
 }
 
 impl Strategy {
-    /// Reads the `spec` of a CustomResourceDefinition.
+    /// From the `spec` of a CustomResourceDefinition.
     pub fn from_spec(spec: &Value) -> Self {
         let texts = |list: &Value| -> Vec<String> {
             list.as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect()
@@ -81,13 +81,12 @@ impl Strategy {
         }
     }
 
-    /// Whether converting takes a call to another program.
+    /// Whether conversion calls a webhook.
     pub fn calls_webhook(&self) -> bool {
         self.webhook.is_some()
     }
 }
 
-/// Converts custom resources.
 pub struct Conversions {
     client: Arc<WebhookClient>,
     env: Env,
@@ -96,19 +95,19 @@ pub struct Conversions {
 }
 
 impl Conversions {
-    /// Knows no kinds itself.
+    /// Without in-process converters.
     pub fn new(client: Arc<WebhookClient>, env: Env) -> Self {
         Self { client, env, compiled_in: HashMap::new() }
     }
 
-    /// Converts a kind in process from now on.
+    /// Adds an in-process converter of a kind.
     #[must_use]
     pub fn with_kind(mut self, group: &str, kind: &str, convert: Arc<dyn Convert>) -> Self {
         self.compiled_in.insert((group.to_owned(), kind.to_owned()), convert);
         self
     }
 
-    /// One object in another version.
+    /// Converts one object.
     pub async fn convert(
         &self,
         strategy: &Strategy,
@@ -122,8 +121,7 @@ impl Conversions {
         })
     }
 
-    /// Many objects in another version, in one call if a webhook must be asked. `list` is the kind of the list
-    /// they are in, which is what errors name.
+    /// Converts many objects, in one call if a webhook is needed. Errors name `list`, the kind of their list.
     pub async fn convert_list(
         &self,
         strategy: &Strategy,
@@ -144,7 +142,7 @@ impl Conversions {
     ) -> Result<Vec<Value>, ConversionError> {
         let wanted = api_version(&strategy.group, version);
         strategy.check_versions(&objects, version, batch)?;
-        // Positions of the objects that are in another version.
+        // Indexes of the objects in another version.
         let others: Vec<usize> =
             (0..objects.len()).filter(|&i| objects[i]["apiVersion"] != *wanted).collect();
         if others.is_empty() {
@@ -159,7 +157,7 @@ impl Conversions {
             return Ok(objects);
         }
         let webhook = match &strategy.webhook {
-            // An object with nothing in it has nothing to convert.
+            // An object without content needs no conversion.
             Some(webhook) if batch == Batch::List || !is_bare(&objects[0]) => webhook,
             _ => {
                 for i in others {
@@ -238,7 +236,7 @@ impl Strategy {
     }
 }
 
-/// Whether one object is converted or a list: errors read differently.
+/// Whether one object or a list is converted: the errors differ.
 #[derive(Clone, Copy, PartialEq)]
 enum Batch {
     One,

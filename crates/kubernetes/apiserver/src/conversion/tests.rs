@@ -1,4 +1,4 @@
-//! Conversion by strategy, and what is checked of a webhook's answer.
+//! Conversion by strategy, and validation of webhook responses.
 
 use super::*;
 use crate::auth::testing::Objects;
@@ -38,7 +38,7 @@ fn list_kind() -> GroupVersionKind {
     GroupVersionKind::new("example.org", "v1", "WidgetList")
 }
 
-/// Converts as asked, then lets the test spoil the answer.
+/// A webhook that converts correctly and then lets the test modify the response.
 async fn server(spoil: impl Fn(&str, &mut Value) + Send + Sync + 'static) -> Server {
     Server::start(&["127.0.0.1"], move |path, review| {
         let request = &review["request"];
@@ -101,7 +101,7 @@ async fn a_webhook_converts_what_is_in_another_version_and_may_touch_labels_only
 }
 
 #[tokio::test]
-async fn wrong_answers_are_refused_in_upstreams_words() {
+async fn invalid_responses_are_rejected_with_upstreams_texts() {
     let server = server(|path, answer| {
         let object = "/response/convertedObjects/0";
         let mut set = |pointer: &str, value: Value| {

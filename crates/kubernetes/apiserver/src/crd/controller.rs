@@ -1,5 +1,5 @@
-//! Accepts the names of CustomResourceDefinitions, serves and establishes them, and empties those that
-//! are deleted.
+//! Accepts the names of CustomResourceDefinitions, serves and establishes them, and deletes the objects of
+//! terminating ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::verbs::delete::delete_object;
 pub(crate) const BUCKET: &str = crate::auth::bucket::DEFINITIONS;
 const USER: &str = "system:apiserver";
 
-/// The definitions that are served.
+/// The served definitions.
 #[derive(Default)]
 pub(crate) struct Definitions {
     known: Mutex<BTreeMap<String, Known>>,
@@ -42,13 +42,13 @@ struct Known {
 }
 
 impl Definitions {
-    /// Waits until everything that says it is established is served.
+    /// Waits until every established definition is served.
     pub async fn served(&self) {
         drop(self.establishing.read().await);
     }
 
-    /// Compiles a definition if it is new or changed. Returns whether what is served changed.
-    fn learn(&self, crd: &Value) -> bool {
+    /// Compiles a definition if it is new or changed. Returns whether the served definitions changed.
+    fn update(&self, crd: &Value) -> bool {
         let name = crd.name().to_owned();
         let terminating = is_terminating(crd);
         let mut known = self.known.lock();
@@ -59,7 +59,7 @@ impl Definitions {
         {
             return false;
         }
-        // Epochs are unique in the process, so that nothing rendered under an older schema is taken for new.
+        // Epochs are unique in the process, so that a rendering of an older schema is never taken for a current one.
         let epoch = self.epochs.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         let (names, kinds) = claimed(crd);
         let learned = Known {
@@ -87,7 +87,7 @@ impl Definitions {
         self.known.lock().values().flat_map(|k| k.resources.iter().cloned()).collect()
     }
 
-    /// The first name another definition of the group already has.
+    /// The first name that another definition of the group has.
     fn conflict(&self, crd: &Value) -> Option<(&'static str, String)> {
         let known = self.known.lock();
         let group = crd["spec"]["group"].as_str().unwrap_or_default();
@@ -152,13 +152,13 @@ fn read(parts: &ServerParts, name: &str) -> Option<Value> {
     serde_json::from_slice(&entry.value).ok()
 }
 
-/// Serves what is established in the store already: done before the first request.
+/// Serves the established definitions in the store. Runs before the first request.
 pub(crate) fn load(parts: &ServerParts) {
     let mut changed = false;
     for entry in parts.store.snapshot(BUCKET).range("", None) {
         let Ok(crd) = serde_json::from_slice::<Value>(&entry.value) else { continue };
         if has_condition(&crd, "Established") {
-            changed |= parts.definitions.learn(&crd);
+            changed |= parts.definitions.update(&crd);
         }
     }
     if changed {
@@ -166,20 +166,20 @@ pub(crate) fn load(parts: &ServerParts) {
     }
 }
 
-/// Looks after definitions, and remembers whose objects are being deleted.
+/// Reconciles definitions, and tracks those whose objects are being deleted.
 #[derive(Default)]
 pub(crate) struct DefinitionController {
     emptying: BTreeMap<String, String>,
 }
 
 impl Keyed for DefinitionController {
-    const WORK: &'static str = "a definition";
+    const WORK: &'static str = "reconciling a CustomResourceDefinition";
 
-    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+    fn initial_keys(&self, parts: &ServerParts) -> BTreeSet<String> {
         parts.store.snapshot(BUCKET).range("", None).map(|e| e.key.to_string()).collect()
     }
 
-    fn hear(&self, _: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn on_change(&self, _: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         if *change.bucket == *BUCKET {
             dirty.insert(change.key.to_string());
         } else if change.gone
@@ -189,9 +189,9 @@ impl Keyed for DefinitionController {
         }
     }
 
-    async fn look(&mut self, parts: &Arc<ServerParts>, name: &str) -> Result<Progress> {
+    async fn reconcile(&mut self, parts: &Arc<ServerParts>, name: &str) -> Result<Progress> {
         Ok(match reconcile(parts, name).await? {
-            Stage::Settled => Progress::Settled,
+            Stage::Done => Progress::Done,
             Stage::Emptying(bucket) => {
                 self.emptying.insert(bucket, name.to_owned());
                 Progress::Waiting
@@ -201,7 +201,7 @@ impl Keyed for DefinitionController {
 }
 
 enum Stage {
-    Settled,
+    Done,
     Emptying(String),
 }
 
@@ -209,7 +209,7 @@ async fn reconcile(parts: &Arc<ServerParts>, name: &str) -> Result<Stage> {
     let Some(crd) = read(parts, name) else {
         if parts.definitions.forget(name) {
             publish(parts);
-            // Names it held may be what another definition waits for.
+            // Another definition may wait for its names.
             for entry in parts.store.snapshot(BUCKET).range("", None) {
                 let Ok(other) = serde_json::from_slice::<Value>(&entry.value) else { continue };
                 if !has_condition(&other, "Established") {
@@ -217,38 +217,38 @@ async fn reconcile(parts: &Arc<ServerParts>, name: &str) -> Result<Stage> {
                 }
             }
         }
-        return Ok(Stage::Settled);
+        return Ok(Stage::Done);
     };
     if crd.is_terminating() {
-        if parts.definitions.serves(name) && parts.definitions.learn(&crd) {
+        if parts.definitions.serves(name) && parts.definitions.update(&crd) {
             publish(parts);
         }
         return empty(parts, name, &crd).await;
     }
     let conflict = parts.definitions.conflict(&crd);
-    let learned = conflict.is_none() && parts.definitions.learn(&crd);
+    let learned = conflict.is_none() && parts.definitions.update(&crd);
     if learned && !has_condition(&crd, "Established") {
-        // Discovered only once it says so, so that who discovers it can change it without a conflict; who
-        // sees Established and asks for it meanwhile waits.
+        // Discovery lists it only once it is Established, so that clients who discover it can update it without a
+        // conflict. Clients that see Established and request it meanwhile wait.
         let _establishing = parts.definitions.establishing.write().await;
         if let Err(status) = edit_status(parts, name, Edit::Names(conflict)).await {
             parts.definitions.forget(name);
             return Err(status);
         }
         publish(parts);
-        return Ok(Stage::Settled);
+        return Ok(Stage::Done);
     }
     if learned {
         publish(parts);
     }
     edit_status(parts, name, Edit::Names(conflict)).await?;
-    Ok(Stage::Settled)
+    Ok(Stage::Done)
 }
 
-/// Deletes the objects of a definition that is being deleted; lets it go when none is left.
+/// Deletes the objects of a terminating definition, and removes its finalizer when none is left.
 async fn empty(parts: &Arc<ServerParts>, name: &str, crd: &Value) -> Result<Stage> {
     if !crd.finalizers().iter().any(|f| f == CLEANUP_FINALIZER) {
-        return Ok(Stage::Settled);
+        return Ok(Stage::Done);
     }
     let spec = &crd["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -275,12 +275,12 @@ async fn empty(parts: &Arc<ServerParts>, name: &str, crd: &Value) -> Result<Stag
         }
     }
     let Some(resource) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
-        return Ok(Stage::Settled);
+        return Ok(Stage::Done);
     };
     let call = parts.internal_call(USER, resource.clone(), "", name);
     match change(&call, &Edit::LetGo, &WriteOptions::default(), WriteKind::Update).await {
         Err(status) if status.reason != "NotFound" => Err(status),
-        _ => Ok(Stage::Settled),
+        _ => Ok(Stage::Done),
     }
 }
 
@@ -297,11 +297,11 @@ async fn edit_status(parts: &Arc<ServerParts>, name: &str, edit: Edit) -> Result
 }
 
 enum Edit {
-    /// Whether the names are accepted, or which one is taken.
+    /// The names are accepted, or this one conflicts.
     Names(Option<(&'static str, String)>),
-    /// Objects left while emptying.
+    /// Number of objects left.
     InProgress(usize),
-    /// Nothing is left.
+    /// No object is left.
     LetGo,
 }
 
@@ -353,7 +353,7 @@ pub(crate) fn set_condition(
     message: &str,
 ) {
     let before = condition(crd, kind);
-    // The time is that of the last change of status; an unchanged condition is left alone.
+    // The transition time only changes with the status.
     let time = before.filter(|c| c["status"] == status).map(|c| c["lastTransitionTime"].clone());
     let mut new = json!({
         "type": kind, "status": status, "reason": reason, "message": message,

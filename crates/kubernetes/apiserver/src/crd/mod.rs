@@ -1,5 +1,5 @@
-//! The life of a CustomResourceDefinition: what the server adds when one is written, and the controller
-//! that accepts names, establishes, and empties one that is deleted.
+//! CustomResourceDefinitions: what the server sets when one is written, and the controller that accepts names,
+//! establishes, and deletes the objects of terminating ones.
 
 pub(crate) mod controller;
 
@@ -8,15 +8,14 @@ use serde_json::{Value, json};
 use crate::object::Meta;
 use crate::registry::Resource;
 
-/// Finalizer that holds a definition until its objects are gone.
+/// Finalizer that keeps a definition until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Whether the resource is that of definitions.
 pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
 
-/// Says that the objects of a definition are about to be deleted.
+/// Sets the condition that the objects of a definition are being deleted.
 pub(crate) fn mark_for_deletion(crd: &mut Value, now: &str) {
     controller::set_condition(
         crd,
@@ -38,7 +37,7 @@ pub(crate) fn prepare_create(crd: &mut Value) {
     crd.set_meta("generation", 1);
 }
 
-/// Keeps what a request to this subresource may not change, and counts generations.
+/// Restores what a request to this subresource may not change, and increments the generation.
 pub(crate) fn prepare_update(crd: &mut Value, current: &Value, subresource: &str) {
     if subresource == "status" {
         crd["spec"] = current["spec"].clone();
@@ -48,7 +47,7 @@ pub(crate) fn prepare_update(crd: &mut Value, current: &Value, subresource: &str
     if crd["spec"] != current["spec"] {
         crd.set_meta("generation", current.generation() + 1);
     }
-    // A version once stored stays on record until somebody has migrated the objects.
+    // A stored version stays listed until its objects were migrated.
     if let Some(version) = storage_version(crd) {
         let stored = &mut crd["status"]["storedVersions"];
         match stored.as_array_mut() {

@@ -1,4 +1,4 @@
-//! Bytes that many servers in one process give out alike exist once.
+//! Documents shared by all servers of a process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -7,22 +7,21 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha512};
 
-/// A ready answer with its entity tag.
+/// A rendered document with its entity tag.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Document {
-    /// The body.
     pub body: Bytes,
     /// SHA-512 of the body, or of what it was rendered from, in upper-case hexadecimal.
     pub hash: String,
 }
 
 impl Document {
-    /// Hashes a body; if the same body is alive anywhere in this process, that one is returned.
+    /// Hashes a body. If an equal body exists in this process, returns that one.
     pub fn shared(body: Vec<u8>) -> Arc<Self> {
         Self::named(&hash(&body), || body)
     }
 
-    /// A document that another hash than that of its body names, rendered unless it is alive already.
+    /// A document with a given hash. Rendered unless it exists.
     pub fn named(hash: &str, render: impl FnOnce() -> Vec<u8>) -> Arc<Self> {
         static ALIVE: OnceLock<Mutex<HashMap<String, Weak<Document>>>> = OnceLock::new();
         let alive = ALIVE.get_or_init(Mutex::default);
@@ -31,7 +30,7 @@ impl Document {
         }
         let document = Arc::new(Self { body: render().into(), hash: hash.to_owned() });
         let mut alive = alive.lock();
-        // Dropping dead entries only when the table is full keeps the cost constant per insertion.
+        // Removing dead entries only when the table is full keeps the cost per insertion constant.
         if alive.len() == alive.capacity() {
             alive.retain(|_, document| document.strong_count() > 0);
         }
@@ -44,7 +43,7 @@ impl Document {
         format!("\"{}\"", self.hash)
     }
 
-    /// Whether an `If-None-Match` header names this very document, so that 304 is the answer.
+    /// Whether an `If-None-Match` header matches, so that the response is 304.
     pub fn matches(&self, if_none_match: Option<&str>) -> bool {
         let stripped = if_none_match.and_then(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
         stripped == Some(self.hash.as_str())

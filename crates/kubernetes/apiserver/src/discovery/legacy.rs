@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{group_priority, listed_subresources};
 use crate::registry::{Group, Resource, api_version};
 
-/// `APIVersions`, without `apiVersion` as ever since release 1.1.
+/// `APIVersions`, without `apiVersion`, as since release 1.1.
 pub fn core_versions(address: &str) -> Value {
     json!({
         "kind": "APIVersions",
@@ -18,8 +18,8 @@ pub fn core_versions(address: &str) -> Value {
     })
 }
 
-/// `APIGroupList`. Groups of one priority are ordered by the name of their first APIService, which begins
-/// with the version: `v1.zoo` comes before `v1alpha1.ant`.
+/// `APIGroupList`. Groups of equal priority are ordered by the name of their first APIService, which starts with the
+/// version: `v1.zoo` comes before `v1alpha1.ant`.
 pub fn groups(groups: &[Group]) -> Value {
     let mut named: Vec<(String, &Group)> = groups
         .iter()
@@ -85,7 +85,7 @@ fn resource_entries(resource: &Resource) -> Vec<Value> {
     if !resource.categories.is_empty() {
         main["categories"] = resource.categories.clone().into();
     }
-    // What cannot be watched is not stored.
+    // Resources without watch are not stored.
     if resource.verbs.contains(&"watch") {
         main["storageVersionHash"] = storage_version_hash(resource).into();
     }
@@ -108,8 +108,8 @@ fn resource_entries(resource: &Resource) -> Vec<Value> {
     std::iter::once(main).chain(subresources).collect()
 }
 
-/// Names the encoding objects are stored in, so that migration tools notice when it changes. Those of
-/// built-in kinds are facts: some are stored as another version or group than they are served in.
+/// Identifies the storage encoding, for migration tools. The hashes of built-in kinds are fixed: some are stored in
+/// another version or group than they are served in.
 fn storage_version_hash(resource: &Resource) -> String {
     if resource.custom().is_none()
         && let Some(kind) = capstan_builtin::kind(&resource.group, &resource.version, &resource.kind)

@@ -1,5 +1,5 @@
-//! Which groups, versions and resources there are: the legacy documents under `/api` and `/apis`, and
-//! aggregated discovery (`apidiscovery.k8s.io/v2`), which answers in one document.
+//! Discovery: the legacy documents under `/api` and `/apis`, and aggregated discovery (`apidiscovery.k8s.io/v2`) in
+//! one document.
 
 mod aggregated;
 mod document;
@@ -22,13 +22,12 @@ use crate::registry::{Group, Registry, Resource, api_version};
 pub const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The discovery documents of one server, rendered on first request after each change of the registry.
+/// The discovery documents of one server, rendered on the first request after each change of the registry.
 #[derive(Debug, Default)]
 pub struct Discovery {
     pages: Mutex<Option<Arc<Pages>>>,
 }
 
-/// The documents of one registry.
 #[derive(Debug)]
 pub struct Pages {
     registry: Arc<Registry>,
@@ -38,7 +37,6 @@ pub struct Pages {
 }
 
 impl Discovery {
-    /// The documents for `registry`.
     pub fn pages(&self, registry: &Arc<Registry>) -> Arc<Pages> {
         let mut pages = self.pages.lock();
         match &*pages {
@@ -49,7 +47,6 @@ impl Discovery {
 }
 
 impl Pages {
-    /// Documents not rendered yet.
     pub fn new(registry: Arc<Registry>) -> Self {
         Self {
             registry,
@@ -59,7 +56,7 @@ impl Pages {
         }
     }
 
-    /// `/api`; `address` is the host and port clients reach the server at.
+    /// `/api`; `address` is the host and port of the server as clients see it.
     pub fn core_versions(&self, address: &str) -> Bytes {
         render(&legacy::core_versions(address))
     }
@@ -104,7 +101,7 @@ impl Pages {
     }
 }
 
-/// Subresources as listed: built-in ones by name, custom ones with `status` before `scale`.
+/// Subresources in order: built-in ones by name, custom ones with `status` before `scale`.
 fn listed_subresources(resource: &Resource) -> Vec<&crate::registry::Subresource> {
     let mut subresources: Vec<_> = resource.subresources.iter().collect();
     if resource.custom().is_some() {

@@ -1,4 +1,4 @@
-//! In which order groups and versions are listed. Clients that meet a name in two groups take the first.
+//! The order of groups and versions. Clients that find a name in two groups use the first.
 
 use std::cmp::Ordering;
 
@@ -42,8 +42,8 @@ pub fn compare_groups(a: &str, b: &str) -> Ordering {
     group_priority(b).cmp(&group_priority(a)).then_with(|| a.cmp(b))
 }
 
-/// Versions as Kubernetes prefers them: stable before beta before alpha, then the higher number; anything
-/// else comes last, by name. `Less` means preferred.
+/// Versions by preference: stable before beta before alpha, then the higher number; anything else last, by name.
+/// `Less` means preferred.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => b.cmp(&a),

@@ -144,7 +144,7 @@ fn storage_version_hashes_are_those_of_upstream() {
 }
 
 #[test]
-fn aggregated_discovery_tells_all_at_once() {
+fn aggregated_discovery_lists_everything_in_one_document() {
     let pages = Pages::new(registry());
     insta::assert_json_snapshot!("aggregated_core", json(&pages.aggregated_core().body));
     insta::assert_json_snapshot!("aggregated_groups", json(&pages.aggregated_groups().body));

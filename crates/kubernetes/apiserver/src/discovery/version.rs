@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::json;
 
-/// The Kubernetes release whose behaviour is matched, with build metadata that says who answers.
+/// The Kubernetes release whose behaviour is matched, with our build metadata.
 pub const GIT_VERSION: &str = "v1.36.3+capstan";
 
-/// The `version.Info` document, indented as upstream serves it to everyone.
+/// The `version.Info` document, always indented as upstream.
 pub fn version() -> Bytes {
     let info = json!({
         "major": "1",
@@ -19,7 +19,7 @@ pub fn version() -> Bytes {
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
-        // Clients print these and decide nothing on them; there is no Go here.
+        // Clients only print these; there is no Go here.
         "goVersion": "none",
         "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, architecture()),

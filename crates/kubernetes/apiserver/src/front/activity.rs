@@ -1,4 +1,4 @@
-//! What goes on on one connection: whether it is idle, and whether its client reads what it asked for.
+//! Activity of one connection: whether it is idle, and whether its client reads the responses.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 use crate::reply::ReplyBody;
 
-/// How long a client may take to its first request.
+/// Timeout of the first request.
 const FIRST_REQUEST: Duration = Duration::from_secs(30);
-/// How long a connection may stay without a request, as upstream.
+/// Idle timeout of a connection, as upstream.
 const IDLE: Duration = Duration::from_secs(90);
-/// How long a client may leave a response unread. A watch without events is not unread.
+/// How long a client may leave a response unread. Does not apply to a watch without events.
 const UNREAD: Duration = Duration::from_secs(60);
 
 /// Requests and responses in progress on one connection.
@@ -29,28 +29,28 @@ pub(super) struct Activity {
 struct State {
     /// Requests whose response is not finished.
     open: usize,
-    /// There was a request.
+    /// Whether there was a request.
     served: bool,
-    /// When the connection began or the last response ended.
+    /// Start of the connection or end of the last response.
     since: Instant,
-    /// Responses of many pieces.
-    long: Vec<Weak<Mutex<Long>>>,
-    /// Length of `long` at which those that have ended are removed.
+    /// Streamed responses.
+    long: Vec<Weak<Mutex<StreamedResponse>>>,
+    /// Length of `long` at which finished ones are removed.
     prune_at: usize,
 }
 
-/// A response of many pieces.
-struct Long {
-    /// Gone once its client has left it unread for too long.
+/// A streamed response.
+struct StreamedResponse {
+    /// `None` once its client has left it unread for too long.
     body: Option<(ReplyBody, Busy)>,
-    /// When it gave out a piece; none while the client waits for the next one.
+    /// When it produced a chunk; `None` while the client waits for the next one.
     unread_since: Option<Instant>,
 }
 
 /// A request in progress.
 pub(super) struct Busy(Arc<Activity>);
 
-/// The client did not read.
+/// The client did not read the response.
 #[derive(Debug, thiserror::Error)]
 #[error("the client left the response unread for {} s", UNREAD.as_secs())]
 pub(crate) struct Unread;
@@ -61,7 +61,7 @@ impl Activity {
         Arc::new(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
-    /// Begins a request.
+    /// Starts a request.
     pub fn begin(self: &Arc<Self>) -> Busy {
         let mut state = self.state.lock();
         state.open += 1;
@@ -70,7 +70,7 @@ impl Activity {
         Busy(self.clone())
     }
 
-    /// Resolves when the connection has been without a request for too long. Drops responses that are left unread.
+    /// Resolves when the connection has been idle for too long. Drops responses that are left unread.
     pub async fn idle(&self) {
         loop {
             let now = Instant::now();
@@ -82,7 +82,7 @@ impl Activity {
                     _ => state.sweep(now, &mut swept),
                 }
             };
-            // Without the lock, which the end of a request takes.
+            // Without the lock, which ending a request takes.
             drop(swept);
             let at = match next {
                 Next::Idle(at) if at <= now => return,
@@ -97,27 +97,27 @@ impl Activity {
     }
 }
 
-/// When the state of a connection is looked at again.
+/// When to check the connection again.
 enum Next {
     /// The connection is idle then, unless a request comes.
     Idle(Instant),
     /// Responses may have been left unread by then.
     Sweep(Instant),
-    /// Not before something changes.
+    /// Not before a change.
     Change,
 }
 
-/// What a sweep took out of a connection. Dropping it may end requests, which takes the lock of the connection: it must
-/// outlive the guard of that lock.
+/// What a sweep removed. Dropping it may end requests, which takes the lock of the connection: it must outlive the
+/// guard of that lock.
 #[derive(Default)]
 struct Swept {
     unread: Vec<(ReplyBody, Busy)>,
-    /// Every response that was examined. If its transport dropped it meanwhile, this is the last reference.
-    examined: Vec<Arc<Mutex<Long>>>,
+    /// Every examined response. If its transport dropped it meanwhile, this is the last reference.
+    examined: Vec<Arc<Mutex<StreamedResponse>>>,
 }
 
 impl State {
-    /// Takes away the responses that were left unread for too long.
+    /// Removes the responses that were left unread for too long.
     fn sweep(&mut self, now: Instant, swept: &mut Swept) -> Next {
         self.long.retain(|long| {
             let Some(long) = long.upgrade() else { return false };
@@ -150,12 +150,12 @@ impl Drop for Busy {
 pub(crate) struct BusyBody(Inner);
 
 enum Inner {
-    /// Known whole: it is with the transport at once.
+    /// In one chunk, which the transport takes at once.
     Whole {
         body: ReplyBody,
         _busy: Busy,
     },
-    Long(Arc<Mutex<Long>>),
+    StreamedResponse(Arc<Mutex<StreamedResponse>>),
 }
 
 impl BusyBody {
@@ -164,7 +164,7 @@ impl BusyBody {
             return Self(Inner::Whole { body, _busy: busy });
         }
         let activity = busy.0.clone();
-        let long = Arc::new(Mutex::new(Long { body: Some((body, busy)), unread_since: None }));
+        let long = Arc::new(Mutex::new(StreamedResponse { body: Some((body, busy)), unread_since: None }));
         let mut state = activity.state.lock();
         if state.long.len() >= state.prune_at {
             state.long.retain(|long| long.strong_count() > 0);
@@ -173,7 +173,7 @@ impl BusyBody {
         state.long.push(Arc::downgrade(&long));
         drop(state);
         activity.changed.notify_one();
-        Self(Inner::Long(long))
+        Self(Inner::StreamedResponse(long))
     }
 }
 
@@ -189,7 +189,7 @@ impl Body for BusyBody {
             Inner::Whole { body, .. } => Pin::new(body)
                 .poll_frame(cx)
                 .map(|next| next.map(|frame| frame.map_err(|never| match never {}))),
-            Inner::Long(long) => {
+            Inner::StreamedResponse(long) => {
                 let mut long = long.lock();
                 let Some((body, _)) = &mut long.body else { return Poll::Ready(Some(Err(Unread))) };
                 let next = Pin::new(body).poll_frame(cx);
@@ -202,14 +202,16 @@ impl Body for BusyBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Inner::Whole { body, .. } => body.is_end_stream(),
-            Inner::Long(long) => long.lock().body.as_ref().is_some_and(|(body, _)| body.is_end_stream()),
+            Inner::StreamedResponse(long) => {
+                long.lock().body.as_ref().is_some_and(|(body, _)| body.is_end_stream())
+            }
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Inner::Whole { body, .. } => body.size_hint(),
-            Inner::Long(long) => {
+            Inner::StreamedResponse(long) => {
                 long.lock().body.as_ref().map_or_else(SizeHint::default, |(body, _)| body.size_hint())
             }
         }

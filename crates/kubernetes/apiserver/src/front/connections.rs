@@ -1,4 +1,4 @@
-//! Which connections are accepted: so many in total and so many from one address.
+//! Connection limits, in total and per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,17 +9,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Files a server needs beside its connections: the store, keys, webhooks, clouds and workload clusters.
+/// File descriptors needed in addition to connections: store, keys, webhooks, clouds and workload clusters.
 const OTHER_FILES: u64 = 128;
-/// Refused connections are logged this often at most.
+/// Minimum interval between log lines about refused connections.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
-/// How many connections a server has open at once. Zero is no limit.
+/// Limits of open connections. Zero means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// From all addresses together.
+    /// For all addresses together.
     pub total: usize,
-    /// From one IPv4 address, or one /64 network of IPv6, which is what one host has.
+    /// Per IPv4 address or IPv6 /64 network, which is what one host has.
     pub per_address: usize,
 }
 
@@ -30,8 +30,8 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// The same limits where they fit into `files` open files, lower ones where they do not. One address then gets at
-    /// most half, so that another one is still served.
+    /// The same limits if they fit into `files` open files, lower ones otherwise. One address then gets at most half,
+    /// so that others can still connect.
     #[must_use]
     pub fn within(self, files: u64) -> Self {
         let room = files.saturating_sub(OTHER_FILES).max(files / 2).max(2);
@@ -48,18 +48,18 @@ impl ConnectionLimits {
 /// Why a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// As many are open as may be.
+    /// The total limit is reached.
     Total,
-    /// As many are open from this address as may be.
+    /// The limit of the address is reached.
     Address,
-    /// The process can open no more files.
+    /// The process is out of file descriptors.
     Files,
 }
 
 impl Refusal {
     pub const ALL: [Self; 3] = [Self::Total, Self::Address, Self::Files];
 
-    /// Its name in metrics.
+    /// Label value in metrics.
     pub fn label(self) -> &'static str {
         match self {
             Self::Total => "total",
@@ -83,7 +83,7 @@ struct Open {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// One open connection; dropping it makes room for another.
+/// One open connection. Dropping it frees its slot.
 pub(crate) struct Permit {
     connections: Arc<Connections>,
     address: IpAddr,
@@ -94,7 +94,7 @@ impl Connections {
         Self { limits, ..Self::default() }
     }
 
-    /// Makes room for a connection from an address, or counts it as refused.
+    /// Admits a connection from an address, or counts it as refused.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Refusal> {
         let address = counted_as(address);
         let mut open = self.open.lock();
@@ -120,12 +120,12 @@ impl Connections {
         self.refused[refusal as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many are open.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
         self.open.lock().total
     }
 
-    /// How many were refused, by why.
+    /// Number of refused connections, by reason.
     pub fn refused(&self, refusal: Refusal) -> u64 {
         self.refused[refusal as usize].load(Ordering::Relaxed)
     }
@@ -144,7 +144,7 @@ impl Drop for Permit {
     }
 }
 
-/// What counts as one address: an IPv4 address also where it is written as one of IPv6, and a /64 network of IPv6.
+/// The unit of the limit: an IPv4 address, also if mapped to IPv6, or an IPv6 /64 network.
 fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
@@ -152,7 +152,7 @@ fn counted_as(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Turns refused connections into one line of the log per minute.
+/// Logs refused connections at most once a minute.
 #[derive(Default)]
 pub(super) struct RefusalLog {
     waiting: u64,
@@ -161,8 +161,8 @@ pub(super) struct RefusalLog {
 }
 
 impl RefusalLog {
-    /// Notes a refused connection. The first is logged at once.
-    pub fn note(&mut self, refusal: Refusal, address: Option<IpAddr>) {
+    /// Records a refused connection. The first is logged at once.
+    pub fn record(&mut self, refusal: Refusal, address: Option<IpAddr>) {
         self.waiting += 1;
         self.last = Some((refusal, address));
         if self.quiet_until.is_none_or(|until| until <= Instant::now()) {
@@ -170,7 +170,7 @@ impl RefusalLog {
         }
     }
 
-    /// Resolves when a line is due; never while there is nothing to log.
+    /// Resolves when a log line is due; never if there is nothing to log.
     pub async fn due(&self) {
         match self.quiet_until {
             Some(until) if self.waiting > 0 => tokio::time::sleep_until(until).await,
@@ -178,7 +178,7 @@ impl RefusalLog {
         }
     }
 
-    /// Logs what was noted since the last line and returns how many connections that were.
+    /// Logs the connections refused since the last line and returns their number.
     pub fn write(&mut self) -> u64 {
         let count = std::mem::take(&mut self.waiting);
         self.quiet_until = Some(Instant::now() + LOG_EVERY);
@@ -189,7 +189,7 @@ impl RefusalLog {
             Refusal::Address => "as many are open from this address as --max-connections-per-address allows",
             Refusal::Files => "the process cannot open more files; raise its limit (LimitNOFILE, ulimit -n)",
         };
-        tracing::warn!(count, address, why, "connections were refused since the last line");
+        tracing::warn!(count, address, why, "connections refused");
         count
     }
 }
@@ -247,7 +247,7 @@ mod tests {
     async fn refused_connections_are_one_line_a_minute() {
         let mut log = RefusalLog::default();
         for _ in 0..1000 {
-            log.note(Refusal::Address, None);
+            log.record(Refusal::Address, None);
         }
         assert_eq!(log.waiting, 999, "the first is logged, the others wait");
         let began = Instant::now();

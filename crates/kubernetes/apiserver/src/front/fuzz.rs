@@ -1,5 +1,4 @@
-//! Any bytes on a connection: it ends, or an answer comes. `cargo xtask fuzz` runs this for longer, with random
-//! seeds.
+//! Any bytes on a connection: it is closed or answered. `cargo xtask fuzz` runs this for longer, with random seeds.
 
 use std::convert::Infallible;
 use std::sync::OnceLock;
@@ -21,13 +20,13 @@ use crate::auth::User;
 use crate::http::body::MAX_BODY;
 use crate::{Config, Server};
 
-/// Simulated time by which the server must have ended a connection whose client has stopped sending.
-const PATIENCE: Duration = Duration::from_secs(7200);
+/// Simulated time within which the server must close a connection whose client has stopped sending.
+const TIMEOUT: Duration = Duration::from_secs(7200);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-fn config(usual: u32) -> Proptest {
+fn config(cases: u32) -> Proptest {
     let default = Proptest::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { usual };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
     Proptest { cases, failure_persistence: None, ..default }
 }
 
@@ -43,8 +42,8 @@ fn bed() -> &'static Mutex<(Runtime, Server)> {
     })
 }
 
-/// Sends bytes over one connection of an administrator and returns what comes back until the server ends it.
-/// A client that `stays` neither sends more nor closes its side.
+/// Sends bytes over one connection of an administrator and returns the response until the server closes it. A client
+/// that `stays` neither sends more nor closes its side.
 fn exchange(agreed: &'static [u8], bytes: &[u8], stays: bool) -> String {
     let bed = bed().lock();
     let (runtime, server) = (&bed.0, bed.1.clone());
@@ -76,7 +75,7 @@ fn exchange(agreed: &'static [u8], bytes: &[u8], stays: bool) -> String {
         let exchange = async {
             tokio::select! { answer = read => answer, () = send => Vec::new() }
         };
-        let answer = tokio::time::timeout(PATIENCE, exchange).await.expect("the server ends the connection");
+        let answer = tokio::time::timeout(TIMEOUT, exchange).await.expect("the server ends the connection");
         connection.await.expect("nothing panics");
         String::from_utf8_lossy(&answer).into_owned()
     })
@@ -86,7 +85,7 @@ fn texts(list: &[&'static str]) -> impl Strategy<Value = String> + use<> {
     select(list.to_vec()).prop_map(str::to_owned)
 }
 
-/// One request, right for the most part.
+/// A mostly valid request.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let line = (
         texts(&["GET", "POST", "PUT", "PATCH", "DELETE", "get", "PRI", "CONNECT", "G\0T", ""]),
@@ -131,7 +130,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
             .prop_map(|(chunks, end)| {
                 let mut bytes = Vec::new();
                 for (chunk, wrong) in chunks {
-                    // Now and then the length of a chunk is a lie.
+                    // Sometimes the length of a chunk is wrong.
                     let length = if wrong.index(6) == 0 { chunk.len() + wrong.index(9) } else { chunk.len() };
                     bytes.extend_from_slice(format!("{length:x}\r\n").as_bytes());
                     bytes.extend_from_slice(&chunk);
@@ -195,7 +194,7 @@ proptest! {
 }
 
 #[test]
-fn a_client_that_goes_silent_is_given_up_on() {
+fn a_connection_with_an_unresponsive_client_is_closed() {
     let head = format!("POST {MAPS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
     for (what, bytes, expected) in [
         ("nothing", String::new(), ""),

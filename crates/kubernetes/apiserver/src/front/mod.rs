@@ -1,5 +1,5 @@
-//! The TLS front door: accepts connections, hands the client's certificate to the server, closes those that are idle,
-//! drains on stop.
+//! The TLS listener: accepts connections, passes the client's certificate to the server, closes idle connections,
+//! drains on shutdown.
 
 mod activity;
 mod connections;
@@ -35,20 +35,20 @@ pub use connections::ConnectionLimits;
 pub(crate) use connections::{Connections, Refusal};
 use connections::{Permit, RefusalLog};
 
-/// How long a client may take to shake hands.
+/// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a client may take to send its headers, from the moment the connection is ready for them.
+/// Timeout of the request headers, from the moment the connection is ready for them.
 const HEADERS: Duration = Duration::from_secs(30);
-/// How long open requests may go on after a stop, and an idle connection after it was asked to close.
+/// How long open requests may continue after a shutdown, and an idle connection after it was asked to close.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How often a quiet HTTP/2 client is asked whether it is still there, as upstream.
+/// Interval of HTTP/2 pings on an idle connection, as upstream.
 const PING: Duration = Duration::from_secs(30);
-/// How long it may take to say so.
+/// Timeout of a ping.
 const PONG: Duration = Duration::from_secs(15);
-/// Streams one HTTP/2 connection may have open, as upstream.
+/// Concurrent streams of one HTTP/2 connection, as upstream.
 const STREAMS: u32 = 250;
 
-/// Serves until `stop` resolves, then lets open requests finish.
+/// Serves until `stop` resolves, then drains open requests.
 pub async fn serve(
     listener: TcpListener,
     tls: Arc<ServerConfig>,
@@ -59,7 +59,7 @@ pub async fn serve(
     let acceptor = TlsAcceptor::from(tls);
     let connections = server.connections().clone();
     let (stopping, stopped) = watch::channel(false);
-    // Every connection holds a sender: the channel ends with the last of them.
+    // Every connection holds a sender: the channel closes with the last of them.
     let (open, mut drained) = mpsc::channel::<Infallible>(1);
     let mut refusals = RefusalLog::default();
     let mut stop = pin!(stop);
@@ -74,10 +74,10 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => (stream, address.ip()),
                 Err(error) => {
-                    // Out of file descriptors, most likely: the pause lets some close.
-                    tracing::debug!(%error, "a connection could not be accepted");
+                    // Most likely out of file descriptors: the pause lets some connections close.
+                    tracing::debug!(%error, "cannot accept a connection");
                     connections.refuse(Refusal::Files);
-                    refusals.note(Refusal::Files, None);
+                    refusals.record(Refusal::Files, None);
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -86,29 +86,29 @@ pub async fn serve(
         let permit = match connections.admit(address) {
             Ok(permit) => permit,
             Err(refusal) => {
-                refusals.note(refusal, Some(address));
+                refusals.record(refusal, Some(address));
                 continue;
             }
         };
-        // Small writes are whole answers and watch events here: waiting to fill a packet only delays them.
+        // Small writes are complete responses and watch events: waiting to fill a packet would only delay them.
         let _ = stream.set_nodelay(true);
         let stream = Counted { stream, _permit: permit };
         let (acceptor, server, pki) = (acceptor.clone(), server.clone(), pki.clone());
         let (stopped, open) = (stopped.clone(), open.clone());
         tokio::spawn(async move {
-            attend(&acceptor, stream, address, &pki, server, stopped).await;
+            serve_until_idle(&acceptor, stream, address, &pki, server, stopped).await;
             drop(open);
         });
     }
     drop((listener, open));
     let _ = stopping.send(true);
     if tokio::time::timeout(DRAIN, drained.recv()).await.is_err() {
-        tracing::info!("some connections were still open and are closed now");
+        tracing::info!("closing connections that are still open");
     }
 }
 
-/// Serves one connection until its client ends it, stays away from it for too long, or the server stops.
-async fn attend<S>(
+/// Serves one connection until the client closes it, it is idle for too long, or the server shuts down.
+async fn serve_until_idle<S>(
     acceptor: &TlsAcceptor,
     stream: S,
     address: IpAddr,
@@ -118,7 +118,7 @@ async fn attend<S>(
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some((stream, service)) = shake_hands(acceptor, stream, pki, server, Some(address)).await else {
+    let Some((stream, service)) = handshake(acceptor, stream, pki, server, Some(address)).await else {
         return;
     };
     let activity = service.activity.clone();
@@ -140,7 +140,7 @@ async fn attend<S>(
     }
 }
 
-/// A connection that counts as open for as long as it lives, also where it no longer speaks HTTP.
+/// A connection that counts as open while it exists, also after a protocol upgrade.
 struct Counted<S> {
     stream: S,
     _permit: Permit,
@@ -182,14 +182,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
     }
 }
 
-/// Serves one connection, from its TLS handshake on, until one side ends it. For servers that are reached by
-/// something else than a listener, as in a simulation.
+/// Serves one connection, from its TLS handshake on, until one side closes it. For servers without a listener, as in
+/// a simulation.
 pub async fn serve_connection<S>(stream: S, tls: Arc<ServerConfig>, pki: Arc<Pki>, server: Server)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let acceptor = TlsAcceptor::from(tls);
-    let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server, None).await else { return };
+    let Some((stream, service)) = handshake(&acceptor, stream, &pki, server, None).await else { return };
     let builder = protocol(stream.get_ref().1.alpn_protocol());
     let connection =
         builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
@@ -198,7 +198,7 @@ where
     }
 }
 
-async fn shake_hands<S>(
+async fn handshake<S>(
     acceptor: &TlsAcceptor,
     stream: S,
     pki: &Pki,
@@ -215,18 +215,18 @@ where
             return None;
         }
         Err(_) => {
-            tracing::debug!("a TLS handshake took too long");
+            tracing::debug!("a TLS handshake timed out");
             return None;
         }
     };
-    // Once per connection: verifying a chain is dear, and a connection has one client.
+    // Once per connection: verifying a chain is expensive, and a connection has one client.
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| pki.peer(chain)).map(Arc::new);
     let address = address.map(RemoteAddress);
     Some((stream, WithPeer { server, peer, address, activity: Activity::new() }))
 }
 
-/// How a connection speaks HTTP: what its TLS handshake agreed on, version 1 where it agreed on nothing. To guess
-/// from the first bytes would let a client that sends none stay for ever.
+/// The HTTP version of a connection: as negotiated by ALPN, HTTP/1 otherwise. Detecting it from the first bytes would
+/// let a client that sends none stay forever.
 fn protocol(agreed: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
@@ -234,7 +234,7 @@ fn protocol(agreed: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
     if agreed == Some(b"h2") { builder.http2_only() } else { builder.http1_only() }
 }
 
-/// The server as one connection sees it.
+/// The server with the state of one connection.
 #[derive(Clone)]
 struct WithPeer {
     server: Server,

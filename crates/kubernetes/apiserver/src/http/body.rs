@@ -1,4 +1,4 @@
-//! Request bodies: read with a limit, decoded within limits of depth and memory, duplicate fields reported.
+//! Request bodies: size, depth and memory limits, decoding, duplicate fields.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,22 +16,20 @@ use serde_saphyr::budget::BudgetBreach;
 
 use crate::status::{Result, Status};
 
-/// Largest request body.
+/// Largest request body in bytes.
 pub const MAX_BODY: usize = 3 * 1024 * 1024;
-/// How long a client may take to send it, as long as upstream lets a request take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Deepest nesting of a decoded body.
+/// Timeout of reading a body: upstream's request timeout.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Nesting limit of a decoded body.
 pub const MAX_DEPTH: usize = 64;
-/// Deepest nesting of a CustomResourceDefinition: each of the 64 levels a schema may have costs up to
-/// three levels of JSON.
+/// Nesting limit of a CustomResourceDefinition: each of the 64 levels of a schema takes up to three levels of JSON.
 pub const MAX_CRD_DEPTH: usize = 200;
 
 /// A decoded body.
 #[derive(Debug, Default)]
 pub struct Decoded {
-    /// The document.
     pub value: Value,
-    /// What strict decoding objects to: `duplicate field "spec.x"`, or YAML's own wording.
+    /// Duplicate fields: `duplicate field "spec.x"`, or the YAML form of the error.
     pub duplicates: Texts,
 }
 
@@ -42,12 +40,12 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let too_large = || Status::too_large(format!("Request entity too large: limit is {MAX_BODY}"));
-    // What says that it is too large need not be sent.
+    // Rejects by `Content-Length` before reading.
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(too_large());
     }
-    let Ok(read) = tokio::time::timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await else {
-        let why = format!("the request body did not come within {} seconds", PATIENCE.as_secs());
+    let Ok(read) = tokio::time::timeout(TIMEOUT, Limited::new(body, MAX_BODY).collect()).await else {
+        let why = format!("the request body did not come within {} seconds", TIMEOUT.as_secs());
         return Err(Status::new(StatusCode::REQUEST_TIMEOUT, "Timeout", why));
     };
     match read {
@@ -57,11 +55,11 @@ where
     }
 }
 
-/// Decodes JSON; later duplicates of a field win, as in Go.
+/// Decodes JSON. As in Go, the last duplicate of a field wins.
 pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Undecodable> {
     let walk = Walk { duplicates: RefCell::default(), budget: MemoryBudget::default(), max_depth };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    // Our own limit is the lower or the more generous one; see `MAX_CRD_DEPTH`.
+    // Our own limit applies instead; see `MAX_CRD_DEPTH`.
     deserializer.disable_recursion_limit();
     let value = Node { walk: &walk, path: &Path::Root, depth: 0 }.deserialize(&mut deserializer).map_err(
         |error| match walk.budget.is_exceeded() {
@@ -73,10 +71,10 @@ pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Unde
     Ok(Decoded { value, duplicates: walk.duplicates.into_inner() })
 }
 
-/// Decodes one YAML document by the rules of YAML 1.1 that kubectl and the API server follow.
+/// Decodes one YAML document by the YAML 1.1 rules of kubectl and the API server.
 pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Undecodable> {
-    // Most of what comes as YAML is JSON, which is YAML: clients send apply configurations so. Where it has
-    // duplicates, they are told in the words of YAML.
+    // Most YAML bodies are JSON, which is YAML: clients send apply configurations that way. Duplicates are reported
+    // with the YAML form of the error.
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         match json(bytes, max_depth) {
             Ok(decoded) if decoded.duplicates.is_empty() => return Ok(decoded),
@@ -108,7 +106,7 @@ pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Unde
     Ok(Decoded { value, duplicates })
 }
 
-/// The parser's own budgets bound depth (64 levels), nodes and what aliases repeat; ours bounds what they become.
+/// The parser's own limits bound depth (64 levels), nodes and alias expansion; ours bounds the memory of the result.
 fn parse_yaml(bytes: &[u8], duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<Value, Undecodable> {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = duplicate_keys;
@@ -140,7 +138,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Go's words for the syntax errors people meet most.
+/// Go's texts for the most common syntax errors.
 fn go_syntax_error(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".into();
@@ -311,9 +309,9 @@ mod tests {
         );
     }
 
-    /// Two keys of 50 kB around 400,000 duplicates: with every path in full that was 23.8 GB.
+    /// Two keys of 50 kB around 400,000 duplicates: with complete paths that took 23.8 GB.
     #[test]
-    fn what_is_said_of_duplicates_does_not_grow_with_their_number_and_paths() {
+    fn errors_about_duplicates_do_not_grow_with_their_number_and_paths() {
         let key = "k".repeat(50_000);
         let fields = vec!["\"a\":0"; 400_000].join(",");
         let body = format!("{{\"{key}\":{{\"{key}\":{{{fields}}}}}}}");

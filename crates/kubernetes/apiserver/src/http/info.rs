@@ -1,48 +1,42 @@
-//! What a request is about, read from its method and path alone.
+//! Attributes of a request from its method and path.
 
 use ::http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 
-/// A request taken apart, as upstream's `RequestInfo`: what authorizers decide about. Whether anything is served
-/// there is for [`crate::route`] to say.
+/// A parsed request, like upstream's `RequestInfo`, for authorization. [`crate::route`] decides whether it is served.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// HTTP method.
     pub method: Method,
-    /// Whether it names an API resource.
+    /// Whether it is a resource request.
     pub is_resource: bool,
-    /// Whether the path has an empty segment, as in `/api//v1`: nothing is served there.
+    /// Whether the path has an empty segment, as in `/api//v1`. Nothing is served there.
     pub has_empty_segment: bool,
     /// Decoded URL path.
     pub path: String,
     /// `get`, `list`, `watch`, `create`, …; the lower-case method for non-resource requests.
     pub verb: String,
-    /// API group.
     pub group: String,
-    /// API version.
     pub version: String,
-    /// Namespace, or empty. That of a Namespace itself is its own name.
+    /// Namespace, or empty. For a Namespace it is its own name.
     pub namespace: String,
-    /// Whether the resource stands behind `namespaces/<namespace>/`. The Namespace itself, which has a namespace
-    /// too, does not.
+    /// Whether the path has `namespaces/<namespace>/` before the resource. False for a Namespace itself.
     pub in_namespace: bool,
     /// Plural resource name.
     pub resource: String,
     /// Subresource, or empty.
     pub subresource: String,
-    /// Object name, or empty. On a collection it is the name its field selector asks for.
+    /// Object name, or empty. For a collection it is the name in its field selector.
     pub name: String,
     /// Whether the path names one object rather than a collection.
     pub is_item: bool,
-    /// What follows the subresource (`proxy` paths), which nothing here serves.
+    /// The rest of the path after the subresource (`proxy` paths), which is never served.
     pub rest: Vec<String>,
 }
 
-/// Subresources of namespaces themselves: `/api/v1/namespaces/x/status` is no namespaced resource.
+/// Subresources of namespaces: `/api/v1/namespaces/x/status` is not a namespaced resource.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 impl RequestInfo {
-    /// Takes a request apart.
     pub fn parse(method: &Method, uri: &Uri) -> Self {
         let path = percent_decode_str(uri.path()).decode_utf8_lossy().into_owned();
         let mut info = Self {
@@ -70,7 +64,7 @@ impl RequestInfo {
         }
         info.is_resource = true;
 
-        // Verbs that once were the first part of paths. `proxy` is no longer served, but still asked about.
+        // Verbs that were once the first part of paths. `proxy` is no longer served, but still authorized.
         let prefix =
             parts.first().copied().filter(|part| parts.len() > 1 && ["watch", "proxy"].contains(part));
         if prefix.is_some() {
@@ -78,7 +72,7 @@ impl RequestInfo {
         }
         if parts[0] == "namespaces" && parts.len() > 1 {
             info.namespace = parts[1].into();
-            // `/namespaces/x` and `/namespaces/x/status` are about the namespace itself.
+            // `/namespaces/x` and `/namespaces/x/status` refer to the namespace itself.
             if parts.len() > 2 && !NAMESPACE_SUBRESOURCES.contains(&parts[2]) {
                 parts.drain(..2);
                 info.in_namespace = true;
@@ -103,7 +97,7 @@ impl RequestInfo {
             info.verb = verb.into();
         } else if info.name.is_empty() && info.verb == "get" {
             info.verb = if wants_watch(uri.query()) { "watch" } else { "list" }.into();
-            // A single-object field selector makes the request about that object.
+            // With a field selector on the name, the request is for that object.
             if let Some(name) = uri.query().and_then(selected_name) {
                 info.name = name;
             }
@@ -116,7 +110,7 @@ impl RequestInfo {
     }
 }
 
-/// The parts of a path. Slashes at the end do not count.
+/// The segments of a path, without trailing slashes.
 fn segments(path: &str) -> Vec<&str> {
     let path = path.strip_prefix('/').unwrap_or(path);
     match path.trim_end_matches('/') {

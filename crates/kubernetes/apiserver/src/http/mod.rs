@@ -1,4 +1,4 @@
-//! The HTTP edge: taking requests apart, reading bodies, writing answers.
+//! HTTP: parsing of requests, bodies and query parameters.
 
 pub mod body;
 pub mod info;

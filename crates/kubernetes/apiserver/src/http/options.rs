@@ -1,4 +1,4 @@
-//! Query parameters of resource requests, checked and named as upstream names them.
+//! Query parameters of resource requests, validated with upstream's texts.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::status::{Result, Status};
 
-/// Pages hold at most this many objects, whatever is asked for.
+/// Most objects of a page, whatever the request.
 pub const MAX_PAGE: usize = 10_000;
 
-/// How unknown and duplicate fields are treated.
+/// `fieldValidation`: how unknown and duplicate fields are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FieldValidation {
     /// Dropped silently.
@@ -21,24 +21,23 @@ pub enum FieldValidation {
     /// Dropped with a warning header.
     #[default]
     Warn,
-    /// Refused.
+    /// Rejected.
     Strict,
 }
 
 /// Options of create, update and patch.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// Nothing is stored.
+    /// Whether nothing is stored.
     pub dry_run: bool,
-    /// Who owns the fields; empty: derived from the user agent.
+    /// Field manager; empty: derived from the user agent.
     pub field_manager: String,
-    /// Strictness.
     pub field_validation: FieldValidation,
-    /// Apply only: take fields from other managers.
+    /// Apply only: take ownership of conflicting fields.
     pub force: Option<bool>,
 }
 
-/// The kind of write an option set is validated for.
+/// The kind of write, for validation of options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
     /// POST.
@@ -54,49 +53,44 @@ pub enum WriteKind {
 /// Options of list and watch.
 #[derive(Debug, Clone)]
 pub struct ListOptions {
-    /// Labels to match.
     pub labels: LabelSelector,
-    /// Fields to match.
     pub fields: FieldSelector,
-    /// Page size, 0: everything (up to [`MAX_PAGE`] where a client pages).
+    /// Page size; 0 means everything (up to [`MAX_PAGE`] where a client pages).
     pub limit: usize,
-    /// Continue token.
     pub continue_token: String,
     /// As given.
     pub resource_version: String,
     /// As given.
     pub resource_version_match: String,
-    /// Watch: stream the present state first.
+    /// Watch: send the current state first.
     pub send_initial_events: Option<bool>,
-    /// Watch: bookmarks wanted.
+    /// Watch: send bookmarks.
     pub bookmarks: bool,
-    /// How long a watch may last.
+    /// Timeout of a watch.
     pub timeout: Option<Duration>,
 }
 
 /// Options of delete.
 #[derive(Debug, Clone, Default)]
 pub struct DeleteOptions {
-    /// Nothing is stored.
+    /// Whether nothing is stored.
     pub dry_run: bool,
-    /// Grace period.
     pub grace_period_seconds: Option<i64>,
     /// Orphan, Background or Foreground.
     pub propagation: Option<String>,
-    /// The older spelling of orphaning.
+    /// The deprecated form of orphaning.
     pub orphan_dependents: Option<bool>,
-    /// Only this uid.
+    /// Precondition on the uid.
     pub uid: Option<String>,
-    /// Only this version.
+    /// Precondition on the resource version.
     pub resource_version: Option<String>,
 }
 
-/// Decoded query pairs, looked up by name.
+/// Decoded query parameters.
 #[derive(Debug, Clone, Default)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Decodes a query string.
     pub fn parse(query: Option<&str>) -> Self {
         Self(url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
     }
@@ -115,7 +109,7 @@ impl Query {
         self.get(key).unwrap_or_default().to_owned()
     }
 
-    /// Go's query decoding: present and neither `false` nor `0` is true.
+    /// As in Go's query decoding, any value except `false` and `0` is true.
     fn flag(&self, key: &str) -> Option<bool> {
         self.get(key).map(|v| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
     }
@@ -191,7 +185,7 @@ impl Query {
                 .filter(|s| *s > 0)
                 .map(|s| Duration::from_secs(s.unsigned_abs())),
         };
-        // A legacy watch from "" or "0" streams the present state first.
+        // A legacy watch from "" or "0" sends the current state first.
         if watch
             && options.send_initial_events.is_none()
             && options.resource_version_match.is_empty()
@@ -334,7 +328,7 @@ impl DeleteOptions {
         }
     }
 
-    /// The `DeleteOptions` object webhooks see.
+    /// The `DeleteOptions` object for webhooks.
     pub fn to_json(&self) -> Value {
         let mut out = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         if let Some(seconds) = self.grace_period_seconds {
@@ -359,7 +353,7 @@ impl DeleteOptions {
 }
 
 impl WriteOptions {
-    /// The options object webhooks see.
+    /// The options object for webhooks.
     pub fn to_json(&self, kind: WriteKind) -> Value {
         let name = match kind {
             WriteKind::Create => "CreateOptions",

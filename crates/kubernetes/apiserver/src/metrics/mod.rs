@@ -1,7 +1,7 @@
-//! What the server counts of its own work, under kube-apiserver's names where it has one.
+//! Metrics of the server, with kube-apiserver's names where they exist.
 //!
-//! Labels come from the registry and from fixed lists, never from what a client sends, and there is a limit
-//! to how many combinations are told apart: the numbers cannot be made to fill the memory.
+//! Labels come from the registry and from fixed lists, never from requests, and the number of label combinations is
+//! limited, so that metrics cannot exhaust memory.
 
 mod process;
 mod text;
@@ -21,16 +21,16 @@ use crate::http::info::RequestInfo;
 use crate::registry::Resource;
 use crate::route::Route;
 
-/// Upper bounds of the request duration's buckets, in milliseconds: those of kube-apiserver.
+/// Upper bounds of the request duration buckets in milliseconds: those of kube-apiserver.
 const BUCKETS: [u64; 23] = [
     5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000,
     20_000, 30_000, 45_000, 60_000,
 ];
 
-/// Combinations of labels told apart; what comes after them is counted together.
+/// Limit of label combinations. Further ones are counted together.
 const SERIES: usize = 10_000;
 
-/// Labels of requests past [`SERIES`].
+/// Labels of requests beyond [`SERIES`].
 const OTHER: &str = "component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"other\",scope=\"\",subresource=\"\",\
                      verb=\"other\",version=\"\"";
 
@@ -45,19 +45,19 @@ pub(crate) struct Metrics {
     others: Mutex<Vec<Families>>,
 }
 
-/// Further families in the text format, from other parts of the process.
+/// Additional metrics in the text format, from other parts of the process.
 type Families = Box<dyn Fn() -> String + Send + Sync>;
 
-/// Requests of one combination of labels.
+/// Requests of one label combination.
 #[derive(Default, Clone)]
 struct Requests {
     codes: Vec<(u16, u64)>,
-    /// Requests by the first bucket they fit into; the last one is for those that fit into none.
+    /// Requests by the first bucket they fit into. The last one is for the rest.
     buckets: [u64; BUCKETS.len() + 1],
     total: Duration,
 }
 
-/// Counts something for as long as it lives.
+/// Increments a gauge while it exists.
 pub(crate) struct Held(Arc<AtomicI64>);
 
 impl Drop for Held {
@@ -66,7 +66,7 @@ impl Drop for Held {
     }
 }
 
-/// A request that is being answered.
+/// A request in flight.
 pub(crate) struct InFlight<'a>(&'a AtomicI64);
 
 impl Drop for InFlight<'_> {
@@ -76,12 +76,12 @@ impl Drop for InFlight<'_> {
 }
 
 impl Metrics {
-    /// Shows what another part of the process counts on the same page.
+    /// Adds metrics of another part of the process to the page.
     pub fn show_also(&self, page: Families) {
         self.others.lock().push(page);
     }
 
-    /// Counts a request as being answered. Watches are counted by [`Metrics::watch`] instead.
+    /// Counts a request in flight. Watches are counted by [`Metrics::watch`] instead.
     pub fn begin(&self, info: &RequestInfo) -> Option<InFlight<'_>> {
         let gauge = match info.verb.as_str() {
             "watch" => return None,
@@ -92,7 +92,7 @@ impl Metrics {
         Some(InFlight(gauge))
     }
 
-    /// Counts an answered request.
+    /// Counts a finished request.
     pub fn answered(&self, labels: &Labels, resource: Option<&Resource>, code: StatusCode, took: Duration) {
         let labels = labels.text(resource);
         let mut requests = self.requests.lock();
@@ -111,7 +111,7 @@ impl Metrics {
         series.total += took;
     }
 
-    /// Counts a watch while it lasts; the counter is for its events.
+    /// Counts a watch while it lasts. The returned counter is for its events.
     pub fn watch(&self, route: &Route) -> (Held, Arc<AtomicU64>) {
         let resource = route.resource();
         let scope = match (route.name(), route.namespace()) {
@@ -119,20 +119,20 @@ impl Metrics {
             ("", _) => "namespace",
             _ => "resource",
         };
-        let mut labels = format!("component=\"apiserver\",{}", place(resource));
+        let mut labels = format!("component=\"apiserver\",{}", resource_labels(resource));
         let _ = write!(labels, ",scope=\"{scope}\",subresource=\"\",verb=\"WATCH\"");
         let gauge = self.watches.lock().entry(labels.into()).or_default().clone();
         gauge.fetch_add(1, Ordering::Relaxed);
-        let events = self.events.lock().entry(place(resource).into()).or_default().clone();
+        let events = self.events.lock().entry(resource_labels(resource).into()).or_default().clone();
         (Held(gauge), events)
     }
 }
 
-fn place(resource: &Resource) -> String {
+fn resource_labels(resource: &Resource) -> String {
     format!("group=\"{}\",resource=\"{}\",version=\"{}\"", resource.group, resource.plural, resource.version)
 }
 
-/// What a request counts as, but for the resource, which is only known once it was found.
+/// Labels of a request except for the resource, which is only known after routing.
 pub(crate) struct Labels {
     verb: &'static str,
     scope: &'static str,
@@ -142,7 +142,7 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// `apply`: a PATCH is one that applies.
+    /// `apply` is whether a PATCH is server-side apply.
     pub fn new(info: &RequestInfo, apply: bool, dry_run: bool) -> Self {
         let verb = match info.verb.as_str() {
             "get" | "head" => "GET",
@@ -195,7 +195,7 @@ fn scope(info: &RequestInfo) -> &'static str {
     }
 }
 
-/// The documents that are told apart.
+/// The label of a non-resource path.
 fn document(path: &str) -> &'static str {
     const DOCUMENTS: [&str; 9] = [
         "/api",

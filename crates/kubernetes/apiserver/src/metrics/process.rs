@@ -1,5 +1,4 @@
-//! What the operating system knows of this process. Only Linux tells it in this form; elsewhere there are
-//! no such numbers.
+//! Metrics of the process from /proc. Only on Linux.
 
 use std::fs;
 
@@ -23,7 +22,7 @@ pub(super) fn read() -> Option<Process> {
 }
 
 fn parse(stat: &str, status: &str, system: &str, open_files: usize) -> Option<Process> {
-    // The program's name may hold anything, but it ends with the last parenthesis; the state is field 3.
+    // The program's name may contain anything but ends at the last parenthesis; the state is field 3.
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     let line = |text: &str, name: &str| -> Option<u64> {

@@ -1,4 +1,4 @@
-//! The counters as Prometheus reads them.
+//! The Prometheus text format.
 
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use super::{BUCKETS, Metrics, Requests, process};
 use crate::front::Refusal;
 use crate::parts::ServerParts;
 
-/// Everything in the text format.
+/// All metrics in the text format.
 pub(crate) fn expose(parts: &ServerParts) -> String {
     let mut page = Page(String::with_capacity(64 * 1024));
     page.requests(&parts.metrics);
@@ -42,7 +42,7 @@ impl Page {
     }
 
     fn requests(&mut self, metrics: &Metrics) {
-        // A copy: nobody waits for a request to be counted while the page is written.
+        // A copy, so that requests are not blocked while the page is written.
         let requests = metrics.requests.lock().clone();
         const TOTAL: &str = "apiserver_request_total";
         self.family(TOTAL, "counter", "Requests answered, by what they were about and how it ended.");

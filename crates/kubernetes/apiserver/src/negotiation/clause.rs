@@ -9,7 +9,7 @@ pub(super) struct Clause<'a> {
     pub parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// A `group/version, Kind=` that a clause asks to convert to.
+/// A `group/version, Kind=` of a requested transformation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Target<'a> {
     pub group: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Target<'a> {
     pub kind: &'a str,
 }
 
-/// The conversion a clause asks for.
+/// The transformation that a clause requests.
 pub(super) fn target<'a>(clause: &Clause<'a>) -> Option<Target<'a>> {
     let mut target = None;
     for (key, value) in &clause.parameters {
@@ -31,11 +31,11 @@ pub(super) fn target<'a>(clause: &Clause<'a>) -> Option<Target<'a>> {
     target
 }
 
-/// Clauses by descending weight, explicit types before wildcards. A malformed clause is skipped.
+/// Clauses by descending weight, explicit types before wildcards. Malformed clauses are skipped.
 pub(super) fn parse(header: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause> = header.split(',').filter_map(clause).collect();
-    // Upstream's comparison is not an order (a lighter explicit type beats a heavier wildcard, but only
-    // when they meet), so its insertion sort is part of the behaviour. Long headers get a real order.
+    // Upstream's comparison is not transitive (a lighter explicit type beats a heavier wildcard only when they are
+    // compared directly), so its insertion sort is part of the behaviour. Long headers are properly sorted.
     if clauses.len() <= 12 {
         for end in 1..clauses.len() {
             let mut at = end;
@@ -65,7 +65,7 @@ fn clause(text: &str) -> Option<Clause<'_>> {
     let (kind, subtype) = match media_type.split_once('/') {
         Some((_, rest)) if rest.contains('/') => return None,
         Some((kind, subtype)) if !subtype.is_empty() => (kind.trim_matches(' '), subtype.trim_matches(' ')),
-        // A lone `*` is a wildcard; anything else without a subtype is malformed.
+        // A single `*` is a wildcard; anything else without a subtype is malformed.
         _ if media_type.trim_matches([' ', '/']) == "*" => ("*", "*"),
         _ => return None,
     };

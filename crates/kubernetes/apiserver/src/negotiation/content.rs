@@ -1,16 +1,16 @@
-//! What a client sent: `Content-Type` of bodies and patches.
+//! `Content-Type` of bodies and patches.
 
 use super::{Encoding, Endpoint, JSON, PROTOBUF, YAML, from_router};
 use crate::status::Status;
 
-/// How a patch is to be applied.
+/// Type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
     /// RFC 6902.
     Json,
     /// RFC 7396.
     Merge,
-    /// Strategic merge; not for custom resources.
+    /// Strategic merge patch; not for custom resources.
     Strategic,
     /// Server-side apply.
     Apply,
@@ -29,7 +29,7 @@ pub fn body(content_type: Option<&str>, endpoint: Endpoint) -> Result<Encoding, 
     }
 }
 
-/// The kind of a patch body.
+/// The type of a patch body.
 pub fn patch(content_type: Option<&str>, endpoint: Endpoint) -> Result<PatchKind, Status> {
     const JSON_PATCH: &str = "application/json-patch+json";
     const MERGE: &str = "application/merge-patch+json";
@@ -42,7 +42,7 @@ pub fn patch(content_type: Option<&str>, endpoint: Endpoint) -> Result<PatchKind
         STRATEGIC if !custom => Ok(PatchKind::Strategic),
         APPLY => Ok(PatchKind::Apply),
         _ if custom => Err(unsupported(&[JSON_PATCH, MERGE, APPLY])),
-        // Built-in kinds fail in upstream's router, which does not say what it would take.
+        // Built-in kinds fail in upstream's router, which does not list the supported types.
         _ => Err(from_router(Status::unsupported_media_type("415: Unsupported Media Type"))),
     }
 }

@@ -1,7 +1,7 @@
-//! What a client wants back (`Accept`) and what it sent (`Content-Type`).
+//! Content negotiation: `Accept` and `Content-Type`.
 //!
-//! Upstream negotiates twice: its router compares bare media types for built-in kinds, then the handler
-//! weighs parameters. Custom resources skip the router, which is why their error texts differ.
+//! Upstream negotiates twice: its router compares plain media types for built-in kinds, then the handler evaluates
+//! parameters. Custom resources skip the router, so their error texts differ.
 
 mod clause;
 mod content;
@@ -13,19 +13,14 @@ pub use content::{PatchKind, body, patch};
 
 use crate::status::Status;
 
-/// JSON.
 pub const JSON: &str = "application/json";
-/// YAML.
 pub const YAML: &str = "application/yaml";
 /// Protobuf behind the `k8s\0` envelope.
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// How bytes are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// JSON.
     Json,
-    /// YAML.
     Yaml,
     /// Protobuf behind the `k8s\0` envelope.
     Protobuf,
@@ -43,7 +38,7 @@ impl Encoding {
         }
     }
 
-    /// The media type of a watch: JSON streams carry no parameter, the others say `stream=watch`.
+    /// The media type of a watch: JSON streams have no parameter, the others have `stream=watch`.
     pub fn watch_media_type(self) -> &'static str {
         match self {
             Self::Json => JSON,
@@ -65,7 +60,7 @@ impl Encoding {
     }
 }
 
-/// Version of the `meta.k8s.io` group a transformation is asked in.
+/// Version of the `meta.k8s.io` group of a transformation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaVersion {
     /// `meta.k8s.io/v1`
@@ -84,44 +79,43 @@ impl MetaVersion {
     }
 }
 
-/// What an object is turned into before it is encoded.
+/// The transformation of an object before it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Sent as it is.
+    /// Unchanged.
     Whole,
     /// A `Table`.
     Table(MetaVersion),
-    /// `PartialObjectMetadata`: single objects and watch events.
+    /// `PartialObjectMetadata`: for single objects and watch events.
     Metadata(MetaVersion),
     /// `PartialObjectMetadataList`.
     MetadataList(MetaVersion),
 }
 
-/// What a client accepts, decided.
+/// The result of negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
-    /// How the answer is encoded. [`Encoding::Protobuf`] only if the client takes nothing else.
+    /// Encoding of the response. [`Encoding::Protobuf`] only if the client accepts nothing else.
     pub encoding: Encoding,
-    /// What the answer looks like.
     pub shape: Shape,
-    /// Indented JSON was asked for in the header (`pretty=1`).
+    /// Whether the header requests indented JSON (`pretty=1`).
     pub pretty: bool,
 }
 
-/// What kind of endpoint negotiates.
+/// Type of the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     /// One object, or a write, of a built-in kind.
     BuiltIn,
     /// List or watch of a built-in kind, whose route also offers `stream=watch` types.
     BuiltInCollection,
-    /// Custom resources: no protobuf for whole objects.
+    /// Custom resources: no protobuf for complete objects.
     Custom,
     /// Discovery and other documents: no transformations.
     Document,
 }
 
-/// Decides what to answer with. `header` is the first `Accept` header, if any.
+/// Negotiates a response. `header` is the first `Accept` header, if any.
 pub fn accept(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Status> {
     let header = header.unwrap_or("");
     if matches!(endpoint, Endpoint::BuiltIn | Endpoint::BuiltInCollection) {
@@ -130,9 +124,9 @@ pub fn accept(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Stat
     choose(header, endpoint, false).ok_or_else(|| not_acceptable(&OBJECT_TYPES))
 }
 
-/// Decides what to watch with. YAML has no stream form.
+/// Negotiates a watch. YAML cannot be streamed.
 pub fn accept_watch(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Status> {
-    // The same header is weighed for a plain answer first: an error there comes first too.
+    // As upstream, errors of the negotiation without a stream come first.
     accept(header, endpoint)?;
     choose(header.unwrap_or(""), endpoint, true).filter(|accepted| accepted.encoding.streams()).ok_or_else(
         || {
@@ -144,8 +138,8 @@ pub fn accept_watch(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted
     )
 }
 
-/// Whether `/api` and `/apis` should answer with aggregated discovery: any clause that names it wins over
-/// plain ones, whatever their order. Only `v2` is served; `v2beta1` is gone in 1.36.
+/// Whether the client requests aggregated discovery for `/api` and `/apis`: any clause that names it wins, whatever
+/// the order. Only `v2` is served; `v2beta1` is gone in 1.36.
 pub fn wants_aggregated_discovery(header: Option<&str>) -> Option<Encoding> {
     let wanted = Target { group: "apidiscovery.k8s.io", version: "v2", kind: "APIGroupDiscoveryList" };
     parse(header?)
@@ -154,7 +148,7 @@ pub fn wants_aggregated_discovery(header: Option<&str>) -> Option<Encoding> {
         .find_map(|clause| [Encoding::Json, Encoding::Yaml].into_iter().find(|e| matches(clause, *e)))
 }
 
-/// The first of some documents' media types that an `Accept` header takes; anything is taken if it is absent.
+/// The first media type that an `Accept` header accepts; the first one without a header.
 pub fn first_accepted<T: Copy>(header: Option<&str>, offered: &[(&str, &str, T)]) -> Option<T> {
     let header = header.filter(|header| !header.is_empty()).unwrap_or("*/*");
     parse(header).iter().find_map(|clause| {
@@ -165,8 +159,7 @@ pub fn first_accepted<T: Copy>(header: Option<&str>, offered: &[(&str, &str, T)]
     })
 }
 
-/// Whether JSON should be indented: the `pretty` query parameter if given, else for browsers and
-/// command-line tools.
+/// Whether JSON is indented: by the `pretty` query parameter if given, otherwise for browsers and command-line tools.
 pub fn pretty(query: Option<&str>, user_agent: Option<&str>) -> bool {
     let value = query.unwrap_or("").split('&').find_map(|pair| pair.strip_prefix("pretty="));
     if let Some(value) = value.filter(|v| !v.is_empty()) {
@@ -176,7 +169,7 @@ pub fn pretty(query: Option<&str>, user_agent: Option<&str>) -> bool {
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
 }
 
-/// What objects can be encoded as.
+/// Media types of objects.
 pub(crate) const OBJECT_TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
 
 /// 406 of the handlers.
@@ -211,8 +204,8 @@ fn check_route_produces(header: &str, endpoint: Endpoint) -> Result<(), Status> 
     ))))
 }
 
-/// The best (clause, encoding), clauses by weight, encodings in the server's order. Protobuf is replaced
-/// by JSON if another clause takes the same shape as JSON, but for metadata.
+/// The best (clause, encoding): clauses by weight, encodings in the server's order. Protobuf is replaced by JSON if
+/// another clause accepts the same shape as JSON, except for metadata.
 fn choose(header: &str, endpoint: Endpoint, watch: bool) -> Option<Accepted> {
     if header.is_empty() {
         return Some(Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false });
@@ -222,7 +215,7 @@ fn choose(header: &str, endpoint: Endpoint, watch: bool) -> Option<Accepted> {
         Encoding::ALL.into_iter().filter_map(move |encoding| allowed(clause, encoding, endpoint))
     });
     let first = candidates.next()?;
-    // Metadata goes out as protobuf: clients that ask for it compare the types of items, which only JSON has.
+    // Metadata is sent as protobuf: clients that request it compare the types of items, which only JSON has.
     let metadata =
         matches!(first.shape, Shape::Metadata(MetaVersion::V1) | Shape::MetadataList(MetaVersion::V1));
     if first.encoding != Encoding::Protobuf || metadata {
@@ -232,7 +225,7 @@ fn choose(header: &str, endpoint: Endpoint, watch: bool) -> Option<Accepted> {
     Some(candidates.find(|other| other.shape == first.shape && usable(other)).unwrap_or(first))
 }
 
-/// What a clause and an encoding give together, if the endpoint allows it.
+/// The result of a clause and an encoding, if the endpoint supports it.
 fn allowed(clause: &Clause, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
     if !matches(clause, encoding) {
         return None;

@@ -38,7 +38,7 @@ fn an_unknown_transformation_falls_through_to_the_next_clause() {
 }
 
 #[test]
-fn what_cannot_be_served_is_406_in_the_words_of_each_family() {
+fn unacceptable_types_are_406_with_the_text_of_each_endpoint() {
     let message = |header, endpoint| accept(Some(header), endpoint).unwrap_err().message;
     let handlers = "only the following media types are accepted: \
                     application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -52,7 +52,7 @@ fn what_cannot_be_served_is_406_in_the_words_of_each_family() {
     assert_eq!(message(PROTOBUF, Endpoint::Custom), handlers);
     assert_eq!(message("application/cbor", Endpoint::Custom), handlers);
     assert_eq!(message(TABLE, Endpoint::Document), handlers);
-    // The router passes what the handler then refuses.
+    // The router accepts it, then the handler rejects it.
     assert_eq!(message("application/json;as=Chart;v=v1;g=meta.k8s.io", Endpoint::BuiltIn), handlers);
 }
 
@@ -82,7 +82,7 @@ fn aggregated_discovery_wins_wherever_it_stands_and_only_in_v2() {
 }
 
 #[test]
-fn body_types_are_told_apart() {
+fn body_types_are_distinguished() {
     assert_eq!(body(None, Endpoint::Custom).unwrap(), Encoding::Json);
     assert_eq!(body(Some("application/json; charset=utf-8"), Endpoint::Custom).unwrap(), Encoding::Json);
     assert_eq!(body(Some("Application/YAML"), Endpoint::Custom).unwrap(), Encoding::Yaml);

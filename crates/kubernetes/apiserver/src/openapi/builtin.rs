@@ -10,8 +10,8 @@ use super::custom::Version;
 use super::describe;
 use super::operations::Paths;
 
-/// Group, version and kind of the types that are kinds. Upstream lists those of `meta/v1` for every group;
-/// the core group stands for them all here.
+/// Group, version and kind of the types that are kinds. Upstream lists those of `meta/v1` for every group; here only
+/// for the core group.
 static KINDS: LazyLock<HashMap<TypeId, (&str, &str, &str)>> = LazyLock::new(|| {
     let own = capstan_builtin::kinds().iter().flat_map(|kind| {
         let subresources = kind.subresources.iter().map(|sub| (sub.group, sub.version, sub.kind));
@@ -23,7 +23,7 @@ static KINDS: LazyLock<HashMap<TypeId, (&str, &str, &str)>> = LazyLock::new(|| {
     own.chain(meta).filter_map(|of| Some((table().kind(of.0, of.1, of.2)?, of))).collect()
 });
 
-/// A growing set of definitions that refer to each other.
+/// A set of definitions that refer to each other.
 #[derive(Debug)]
 pub struct Definitions {
     version: Version,
@@ -31,21 +31,20 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// No definitions yet.
     pub fn new(version: Version) -> Self {
         Self { version, done: BTreeMap::new() }
     }
 
-    /// Adds the definition of a kind and all it refers to; returns its name, if there is such a kind.
+    /// Adds the definition of a kind and everything it refers to. Returns its name, if there is such a kind.
     pub fn add_kind(&mut self, group: &str, version: &str, kind: &str) -> Option<String> {
         table().kind(group, version, kind).map(|id| self.add(id))
     }
 
-    /// Adds what operations and custom resources refer to besides their own kinds.
+    /// Adds the definitions that operations and custom resources refer to.
     pub fn add_shared(&mut self, paths: &Paths) {
         for name in mentioned(paths) {
             match name.rsplit('.').next() {
-                // The one type that stands for all patch formats.
+                // The type of all patch formats.
                 Some("Patch") => {
                     let patch = json!({ "type": "object", "description": "a change in a patch format" });
                     self.done.insert(name.to_owned(), patch);
@@ -62,7 +61,7 @@ impl Definitions {
         }
     }
 
-    /// The definitions, by name.
+    /// The definitions by name.
     pub fn finish(self) -> BTreeMap<String, Value> {
         self.done
     }
@@ -71,7 +70,7 @@ impl Definitions {
         let ty = table().get(id);
         let name = ty.openapi_name();
         if !self.done.contains_key(&name) {
-            // Taken before its fields are read: types may contain themselves.
+            // Inserted before its fields are visited: types may be recursive.
             self.done.insert(name.clone(), Value::Null);
             let definition = match &ty.shape {
                 Shape::Special(special) => self.special(*special),
@@ -143,7 +142,7 @@ impl Definitions {
             out.insert("default".into(), default.clone());
         }
         let mut out = described(out, describe::field(of.name, object, field.json));
-        // A `$ref` of version 3 stands alone.
+        // In version 3 a `$ref` has no siblings.
         if self.version == Version::V3
             && out.len() > 1
             && let Some(reference) = out.remove("$ref")
@@ -188,7 +187,7 @@ impl Definitions {
         }
     }
 
-    /// The entry of a list or map; version 3 names Go's zero value as its default.
+    /// The schema of list or map entries. Version 3 has Go's zero value as the default.
     fn element(&mut self, expr: &Expr) -> Map<String, Value> {
         let mut out = self.expr(expr);
         if self.version == Version::V2 {
@@ -227,7 +226,7 @@ impl Definitions {
     }
 }
 
-/// Types of `meta/v1` that operations take or answer with.
+/// Types of `meta/v1` in requests and responses of operations.
 fn mentioned(paths: &Paths) -> BTreeSet<&str> {
     let operations = || paths.values().flat_map(|item| &item.operations);
     let bodies = operations().filter_map(|operation| operation.body.as_ref()).map(|body| &body.definition);

@@ -1,14 +1,14 @@
-//! Published schemas of custom resources, from the CustomResourceDefinition as stored.
+//! Published schemas of custom resources, from the stored CustomResourceDefinition.
 //!
-//! Version 3 shows everything a structural schema can say. Version 2 leaves out what its clients choke
-//! on: kubectl refuses objects if an untyped or unknown-preserving node still lists properties.
+//! Version 3 has everything that a structural schema expresses. Version 2 leaves out what its clients cannot handle:
+//! kubectl rejects objects if an untyped or unknown-preserving node still lists properties.
 
 use serde_json::{Map, Value, json};
 
 use super::names::custom_definition;
 use crate::registry::{CustomResource, Resource};
 
-/// Which version of OpenAPI a schema is published in.
+/// The OpenAPI version of a published schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     V2,
@@ -24,7 +24,7 @@ impl Version {
         }
     }
 
-    /// A described reference; a `$ref` of version 3 stands alone, so it hides in an `allOf`.
+    /// A reference with a description. In version 3 a `$ref` has no siblings, so it is wrapped in an `allOf`.
     fn described(self, definition: &str, description: &str) -> Value {
         let reference = self.reference(definition);
         match self {
@@ -89,7 +89,7 @@ fn list(resource: &Resource, version: Version) -> Value {
     })
 }
 
-/// What is said of an object about which nothing is known.
+/// The schema of an object without a known schema.
 fn bare() -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), "object".into())])
 }
@@ -113,7 +113,7 @@ fn selectable_fields(resource: &Resource, custom: &CustomResource) -> Option<Val
     (!paths.is_empty()).then(|| paths.into())
 }
 
-/// Keys that carry over as they are, in both versions.
+/// Keywords copied to both versions.
 const KEPT: &[&str] = &[
     "description",
     "title",
@@ -137,7 +137,7 @@ const KEPT: &[&str] = &[
     "x-kubernetes-validations",
 ];
 
-/// Keys that carry over when true.
+/// Keywords copied when true.
 const FLAGS: &[&str] = &[
     "exclusiveMaximum",
     "exclusiveMinimum",
@@ -147,13 +147,13 @@ const FLAGS: &[&str] = &[
     "x-kubernetes-preserve-unknown-fields",
 ];
 
-/// A structural node as published.
+/// The published form of a structural node.
 fn published(schema: &Value, version: Version) -> Map<String, Value> {
     let mut out = scalars(schema);
     let preserves = schema["x-kubernetes-preserve-unknown-fields"] == true;
     let nullable = schema["nullable"] == true;
     let v2 = version == Version::V2;
-    // Version 2 has no null: what may be null is untyped, and so is what may hold anything.
+    // Version 2 has no null: nullable nodes are untyped, and so are nodes that preserve unknown fields.
     let opaque = v2 && (preserves || nullable);
 
     if !opaque {
@@ -185,7 +185,7 @@ fn published(schema: &Value, version: Version) -> Map<String, Value> {
     out
 }
 
-/// The parts of a node that have no schemas in them.
+/// The keywords of a node without nested schemas.
 fn scalars(schema: &Value) -> Map<String, Value> {
     let mut out = Map::new();
     for key in KEPT {
@@ -207,7 +207,7 @@ fn scalars(schema: &Value) -> Map<String, Value> {
     out
 }
 
-/// What only version 3 can say: defaults, null, combinations.
+/// Keywords of version 3 only: defaults, null, combinations.
 fn add_v3(schema: &Value, out: &mut Map<String, Value>) {
     if let Some(default) = schema.get("default") {
         out.insert("default".into(), default.clone());
@@ -233,7 +233,7 @@ fn combinations(schema: &Value, out: &mut Map<String, Value>) {
     }
 }
 
-/// A value validation: like a node, but nothing is added to it.
+/// A value validation: like a node, without additions.
 fn validation(schema: &Value) -> Value {
     let mut out = scalars(schema);
     if schema["items"].is_object() {
@@ -251,7 +251,7 @@ fn validation(schema: &Value) -> Value {
     out.into()
 }
 
-/// Says in plain OpenAPI that a value is a number or a text, unless the author did.
+/// Expresses int-or-string in plain OpenAPI, unless the author did.
 fn unfold_int_or_string(out: &mut Map<String, Value>) {
     let either = json!([{ "type": "integer" }, { "type": "string" }]);
     let says_so = out.get("anyOf") == Some(&either)
@@ -270,14 +270,14 @@ fn unfold_int_or_string(out: &mut Map<String, Value>) {
     out.insert("allOf".into(), all.into());
 }
 
-/// Makes a node fit for clients of version 2.
+/// Adapts a node for clients of version 2.
 fn reduce_v2(schema: &Value, out: &mut Map<String, Value>, nullable: bool, preserves: bool) {
     let array_without_items = out.get("type").is_some_and(|t| t == "array") && !out.contains_key("items");
     let preserving_object = preserves && out.get("type").is_some_and(|t| t == "object");
     if nullable || array_without_items || preserving_object {
         out.remove("type");
     }
-    // A field that may be null may also be left out, as far as version 2 can tell.
+    // In version 2 a nullable field is optional.
     let is_nullable = |value: &Value| value["nullable"] == true;
     if is_nullable(&schema["additionalProperties"]) {
         out.remove("required");
@@ -295,7 +295,7 @@ fn reduce_v2(schema: &Value, out: &mut Map<String, Value>, nullable: bool, prese
     }
 }
 
-/// An embedded resource has a type and metadata of its own.
+/// An embedded resource has a type and metadata.
 fn embed(out: &mut Map<String, Value>, version: Version) {
     let properties = head(
         "apiVersion is the group and version whose schema the embedded object has.",
@@ -315,7 +315,7 @@ fn embed(out: &mut Map<String, Value>, version: Version) {
     out.insert("required".into(), required.into());
 }
 
-/// The properties every object has.
+/// The properties of every object.
 fn head(api_version: &str, kind: &str, metadata: Value) -> Map<String, Value> {
     let text = |description: &str| json!({ "description": description, "type": "string" });
     Map::from_iter([

@@ -1,5 +1,4 @@
-//! What `kubectl explain` says about the parts every object has. Other built-in types are shown by name,
-//! type and structure alone.
+//! Descriptions of the common parts of objects for `kubectl explain`. Other built-in types have no descriptions.
 
 /// Fields of types of `meta/v1`: `type.field`, text. Upstream's tests look for the first words of some.
 const FIELDS: &[(&str, &str)] = &[
@@ -105,7 +104,7 @@ pub fn ty(name: &str) -> Option<&'static str> {
     TYPES.iter().find(|(known, _)| *known == short).map(|(_, text)| *text)
 }
 
-/// The description of a field; `object` if the type is one that has a kind.
+/// The description of a field. `object` is whether the type is a kind.
 pub fn field(of: &str, object: bool, field: &str) -> Option<&'static str> {
     let known = of.strip_prefix("meta/v1.").and_then(|short| {
         let full = format!("{short}.{field}");

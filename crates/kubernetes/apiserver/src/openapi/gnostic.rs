@@ -1,8 +1,7 @@
-//! OpenAPI v2 as gnostic's protobuf, the form kubectl asks for. Only what [`super::v2`] writes is encoded.
+//! OpenAPI v2 as gnostic's protobuf, which kubectl requests. Only encodes what [`super::v2`] produces.
 
 use serde_json::{Map, Value};
 
-/// Encodes a whole document.
 pub fn encode(document: &Value) -> Vec<u8> {
     let mut out = Message::default();
     out.text(1, &document["swagger"]);
@@ -150,7 +149,7 @@ fn schema(out: &mut Message, schema_value: &Value) {
     extensions(out, 31, schema_value);
 }
 
-/// `x-…` keys. Their values travel as YAML text, and JSON is YAML.
+/// `x-…` keywords. Their values are encoded as YAML text, and JSON is YAML.
 fn extensions(out: &mut Message, number: u32, value: &Value) {
     for (name, extension) in entries(value).filter(|(name, _)| name.starts_with("x-")) {
         out.named(number, name, |any| any.bytes(2, extension.to_string().as_bytes()));

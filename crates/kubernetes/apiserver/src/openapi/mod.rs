@@ -1,8 +1,8 @@
-//! OpenAPI: what clients validate against and what `kubectl explain` prints.
+//! OpenAPI documents, for client-side validation and `kubectl explain`.
 //!
-//! Version 3 is an index and one document for each group-version; version 2 is one document for all.
-//! A document is rendered when it is first asked for. Its name, the hash in the index and the entity tag,
-//! comes from what it is rendered from, so that the index costs no rendering at all.
+//! Version 3 is an index and one document per group-version; version 2 is one document for all. A document is
+//! rendered on its first request. Its hash in the index and in the entity tag is computed from the definitions, so
+//! the index needs no rendering.
 
 mod builtin;
 mod custom;
@@ -28,19 +28,17 @@ use crate::registry::{CustomResource, Registry, Resource};
 /// `Content-Type` of OpenAPI v2 as protobuf.
 pub const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Changes whenever documents are rendered differently from the same definitions.
+/// Changed whenever documents are rendered differently from the same definitions.
 const RENDERING: &str = "1";
 
-/// How version 2 is encoded.
+/// Encodings of version 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// JSON.
     Json,
     /// gnostic's protobuf, under [`V2_PROTOBUF`].
     Protobuf,
 }
 
-/// The OpenAPI documents of one server.
 #[derive(Debug, Default)]
 pub struct OpenApi {
     state: Mutex<State>,
@@ -48,7 +46,7 @@ pub struct OpenApi {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the rest belongs to.
+    /// The registry that the rest was computed from.
     registry: Option<Arc<Registry>>,
     /// Hashes by path: `api/v1`, `apis/apps/v1`.
     hashes: BTreeMap<String, String>,
@@ -57,14 +55,14 @@ struct State {
     documents: HashMap<String, Arc<Document>>,
     v2_json: Option<Arc<Document>>,
     v2_protobuf: Option<Arc<Document>>,
-    /// Fingerprints of specs, by address while the definition lives.
+    /// Fingerprints of specs, by address while the definition exists.
     specs: HashMap<usize, (Weak<CustomResource>, String)>,
     /// Parts of version 2, by address of the definition and by version.
     parts: HashMap<(usize, String), Arc<v2::Part>>,
 }
 
 impl OpenApi {
-    /// `/openapi/v3`: where the document of each group-version is.
+    /// `/openapi/v3`: URLs of the documents of each group-version.
     pub fn v3_index(&self, registry: &Arc<Registry>) -> Arc<Document> {
         let mut state = self.state.lock();
         state.follow(registry);
@@ -113,7 +111,7 @@ impl OpenApi {
             Encoding::Protobuf => state
                 .v2_protobuf
                 .get_or_insert_with(|| {
-                    // The bytes were written as JSON a moment ago.
+                    // The bytes were serialized as JSON just before.
                     let value = serde_json::from_slice(&json.body).unwrap_or_default();
                     Arc::new(Document { body: gnostic::encode(&value).into(), hash: json.hash.clone() })
                 })
@@ -123,7 +121,7 @@ impl OpenApi {
 }
 
 impl State {
-    /// Forgets what another registry does not share with the last one.
+    /// Drops what a new registry does not share with the previous one.
     fn follow(&mut self, registry: &Arc<Registry>) {
         if self.registry.as_ref().is_some_and(|current| Arc::ptr_eq(current, registry)) {
             return;
@@ -153,7 +151,7 @@ impl State {
         self.registry = Some(registry.clone());
     }
 
-    /// Names the document of some resources.
+    /// The hash of the document of some resources.
     fn hash(&mut self, resources: &[Arc<Resource>]) -> String {
         let mut text = format!("{RENDERING}\n");
         for resource in resources {
@@ -169,7 +167,7 @@ impl State {
         hash(text.as_bytes())
     }
 
-    /// The parts of version 2: the built-in kinds together, each version of a custom resource alone.
+    /// The parts of version 2: one for all built-in kinds, one for each version of a custom resource.
     fn parts(&mut self, registry: &Registry) -> Vec<Arc<v2::Part>> {
         let all: Vec<&Arc<Resource>> = registry.resources.values().flatten().collect();
         let mut parts = vec![v2::built_in(&all)];
@@ -184,12 +182,12 @@ impl State {
     }
 }
 
-/// Where a document of version 3 is, with its hash.
+/// URL of a document of version 3, with its hash.
 pub fn location(path: &str, hash: &str) -> String {
     format!("/openapi/v3/{path}?hash={hash}")
 }
 
-/// How to encode version 2 for an `Accept` header, if it can be had at all.
+/// The encoding of version 2 for an `Accept` header, if any is acceptable.
 pub fn accept_v2(header: Option<&str>) -> Option<Encoding> {
     crate::negotiation::first_accepted(
         header,
@@ -201,7 +199,7 @@ pub fn accept_v2(header: Option<&str>) -> Option<Encoding> {
     )
 }
 
-/// Whether version 3, which is only written as JSON, will do for an `Accept` header.
+/// Whether an `Accept` header accepts version 3, which is only JSON.
 pub fn accepts_v3(header: Option<&str>) -> bool {
     crate::negotiation::first_accepted(header, &[("application", "json", ())]).is_some()
 }
@@ -214,7 +212,7 @@ fn group_version(path: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Tells specs apart: twice 64 bits of a hash that reads the tree as it is, megabytes in milliseconds.
+/// Fingerprint of a spec: two 64-bit hashes over the tree, megabytes in milliseconds.
 fn fingerprint(spec: &Value) -> String {
     let half = |salt: u64| {
         let mut hasher = DefaultHasher::new();

@@ -12,7 +12,7 @@ pub fn tag(group: &str, version: &str) -> String {
     format!("{}_{}", identifier(trimmed(group), false), identifier(version, false))
 }
 
-/// Identifier of an operation: verb, group, version, then what the verb is applied to.
+/// Identifier of an operation: verb, group, version, then the object of the verb.
 pub fn operation(verb: &str, group: &str, version: &str, rest: &str) -> String {
     let (group, version, rest) =
         (identifier(trimmed(group), true), identifier(version, true), identifier(rest, true));
@@ -26,7 +26,7 @@ fn trimmed(group: &str) -> &str {
     }
 }
 
-/// Letters, digits and underscores; what is between them is dropped and the next letter capitalised.
+/// Letters, digits and underscores. Other characters are dropped and the next letter is capitalised.
 fn identifier(text: &str, capitalize: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut capital = capitalize;

@@ -1,4 +1,4 @@
-//! What can be done with a resource, as paths and operations, before they are written down as v2 or v3.
+//! Paths and operations of a resource, independent of the OpenAPI version.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::parameters::{Options, Parameter, query};
 use crate::negotiation::{JSON, PROTOBUF, YAML};
 use crate::registry::{Resource, Subresource};
 
-/// The path of a group-version itself, which lists its resources.
+/// The path of a group-version, which lists its resources.
 pub fn resource_list(group: &str, version: &str, definition: String) -> (String, PathItem) {
     let path = match group {
         "" => format!("/api/{version}/"),
@@ -32,7 +32,7 @@ pub fn resource_list(group: &str, version: &str, definition: String) -> (String,
 /// Operations by path.
 pub type Paths = BTreeMap<String, PathItem>;
 
-/// The operations of one path and the parameters they all share.
+/// The operations of one path and the parameters they share.
 #[derive(Debug, Default)]
 pub struct PathItem {
     pub parameters: Vec<Parameter>,
@@ -51,7 +51,7 @@ pub struct Operation {
     pub description: String,
     pub parameters: Vec<Parameter>,
     pub body: Option<Body>,
-    /// Status codes with the definition of the answer.
+    /// Status codes with the definition of the response.
     pub responses: Vec<(u16, &'static str, String)>,
     pub consumes: &'static [&'static str],
     pub produces: &'static [&'static str],
@@ -88,8 +88,8 @@ const PATCHES: &[&str] = &[
     "application/apply-patch+yaml",
 ];
 
-/// The paths of a resource. `definition` names the definition of a group, version and kind; operations on
-/// what has none are left out.
+/// The paths of a resource. `definition` returns the definition of a group, version and kind; operations without one
+/// are left out.
 pub fn describe(
     resource: &Resource,
     mut definition: impl FnMut(&str, &str, &str) -> Option<String>,
@@ -169,7 +169,7 @@ impl Writer<'_> {
                 "create" => self.create(name, body),
                 _ => continue,
             };
-            // Operations on subresources of custom resources are filed under the resource's own kind.
+            // Operations on subresources of custom resources have the resource's own kind.
             if !self.custom {
                 let Subresource { group, version, kind, .. } = subresource;
                 operation.kind = Some((group.clone(), version.clone(), kind.clone()));
@@ -179,7 +179,7 @@ impl Writer<'_> {
     }
 
     fn can(&self, verb: &str) -> bool {
-        // A custom resource is described in full even while its definition is being deleted.
+        // A custom resource is described completely even while its definition is being deleted.
         self.custom || self.resource.verbs.contains(&verb)
     }
 
@@ -317,7 +317,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Kinds whose deletion answers with the object.
+    /// Whether deletion returns the object.
     fn returns_deleted(&self) -> bool {
         let kinds = [
             ("", "PersistentVolume"),
@@ -356,7 +356,7 @@ fn add(paths: &mut Paths, path: String, operation: Operation) {
 }
 
 impl PathItem {
-    /// Moves parameters that every operation has to the path.
+    /// Moves parameters of all operations to the path.
     fn share_parameters(&mut self) {
         let Some(first) = self.operations.first() else { return };
         let shared: Vec<Parameter> = first

@@ -54,7 +54,7 @@ impl Parameter {
     }
 }
 
-/// Which options an operation takes.
+/// The options of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Options {
     None,
@@ -64,7 +64,7 @@ pub enum Options {
     Update,
     Patch,
     Delete,
-    /// Deletion options and those of a list but for watching.
+    /// Deletion options and those of a list except for watching.
     DeleteCollection,
 }
 

@@ -1,4 +1,4 @@
-//! Operations written down as OpenAPI.
+//! Renders operations as OpenAPI.
 
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,7 @@ fn path_item(item: &PathItem, version: Version) -> Value {
     out.into()
 }
 
-/// What both versions say alike.
+/// What both versions have in common.
 fn common(operation: &Operation) -> Value {
     let mut out = json!({
         "tags": [operation.tag],

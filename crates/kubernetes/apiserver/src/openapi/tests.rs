@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::registry::{Group, Origin, ScalePaths, Subresource};
 
-/// A definition that uses whatever a structural schema can say.
+/// A definition that uses every feature of structural schemas.
 pub fn widget() -> Value {
     serde_saphyr::from_str(include_str!("widget.yaml")).unwrap()
 }
@@ -146,7 +146,7 @@ fn version_3_describes_the_operations_of_a_custom_resource() {
 }
 
 #[test]
-fn every_reference_of_a_document_leads_somewhere() {
+fn every_reference_of_a_document_can_be_resolved() {
     let registry = registry(&[custom_resource(widget())]);
     let openapi = OpenApi::default();
     let index = json_of(&openapi.v3_index(&registry));
@@ -230,7 +230,7 @@ fn the_index_names_each_document_by_its_hash() {
 }
 
 #[test]
-fn metadata_is_explained_in_the_words_upstreams_tests_look_for() {
+fn descriptions_of_metadata_have_the_words_upstreams_tests_look_for() {
     let registry = registry(&[custom_resource(widget())]);
     let document = json_of(&OpenApi::default().v3(&registry, "apis/example.com/v1").unwrap());
     let schemas = &document["components"]["schemas"];

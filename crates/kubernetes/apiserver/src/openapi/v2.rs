@@ -1,4 +1,4 @@
-//! The document of OpenAPI v2, put together from parts that are rendered once.
+//! The document of OpenAPI v2, assembled from parts that are rendered once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,14 +12,14 @@ use super::operations::{Paths, describe, resource_list};
 use super::{render, v3};
 use crate::registry::{CustomResource, Resource};
 
-/// Some paths and definitions, written down without the braces around them.
+/// Rendered paths and definitions, without the enclosing braces.
 #[derive(Debug)]
 pub struct Part {
     paths: String,
     definitions: String,
 }
 
-/// The part of all built-in kinds among some resources; exists once for every set of kinds in a process.
+/// The part of all built-in kinds of some resources. Shared in a process for every set of kinds.
 pub fn built_in(resources: &[&Arc<Resource>]) -> Arc<Part> {
     static PARTS: OnceLock<Mutex<BTreeMap<Vec<String>, Arc<Part>>>> = OnceLock::new();
     let kinds: Vec<&Resource> =
@@ -31,7 +31,7 @@ pub fn built_in(resources: &[&Arc<Resource>]) -> Arc<Part> {
 
 fn render_built_in(kinds: &[&Resource]) -> Part {
     let mut definitions = Definitions::new(Version::V2);
-    // The one built-in kind that custom resources have subresources of.
+    // The only built-in kind that custom resources have as a subresource.
     definitions.add_kind("autoscaling", "v1", "Scale");
     let mut paths = Paths::new();
     for kind in kinds {

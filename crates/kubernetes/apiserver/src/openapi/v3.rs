@@ -59,7 +59,7 @@ pub fn custom_name(
     definitions.add_kind(group, version, kind).unwrap_or_else(|| custom_definition(group, version, kind))
 }
 
-/// How clients say who they are.
+/// The authentication scheme.
 pub fn bearer_token() -> Value {
     json!({
         "BearerToken": {

@@ -1,13 +1,14 @@
-//! Streams to ports of Pods: `pods/{name}/portforward`.
+//! Port forwarding to Pods: `pods/{name}/portforward`.
 //!
 //! ```text
-//! GET, POST ─► may they create ─► is there such a Pod ─► what the client speaks ─► 101, then per port PodStreams::connect
-//!                                                          ├─ WebSocket, v4.channel.k8s.io
-//!                                                          ├─ WebSocket with SPDY inside
-//!                                                          └─ SPDY/3.1
+//! GET, POST ─► authorize create ─► read the Pod ─► select the protocol ─► 101, then per port PodStreams::connect
+//!                                                   ├─ WebSocket, v4.channel.k8s.io
+//!                                                   ├─ WebSocket with SPDY inside
+//!                                                   └─ SPDY/3.1
 //! ```
 //!
-//! What is spoken after the 101 is `capstan-streams`. This server runs no Pods. Whoever does, as a simulated cluster, gives it [`PodStreams`](capstan_streams::PodStreams).
+//! `capstan-streams` implements the protocols. This server runs no Pods; a backend that does, such as a simulated
+//! cluster, provides [`PodStreams`](capstan_streams::PodStreams).
 
 mod upgrade;
 
@@ -25,9 +26,9 @@ use crate::status::{Result, Status};
 use crate::verbs::Answer;
 pub(crate) use upgrade::Upgrade;
 
-/// Answers a request to forward ports.
+/// Serves a port forward request.
 pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
-    // Upstream asks for `create` whatever the method, since WebSockets begin with GET (kubernetes#133515).
+    // Upstream authorizes `create` for any method, since WebSockets start with GET (kubernetes#133515).
     if call.verb() != Verb::Create {
         call.parts.authorize(&call.attributes("create"))?;
     }
@@ -42,8 +43,8 @@ pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
     let (on, spoken, reply) = match upgrade {
         Upgrade::WebSocket { on, key, protocols } => {
             let (protocol, spoken) = match protocols.iter().find_map(|offered| in_websocket(offered)) {
-                Some((protocol, Spoken::Channels(_))) => {
-                    (protocol, Spoken::Channels(ports(call.query.all("ports"))?))
+                Some((protocol, StreamProtocol::Channels(_))) => {
+                    (protocol, StreamProtocol::Channels(ports(call.query.all("ports"))?))
                 }
                 Some(known) => known,
                 None => return Err(nothing_known(protocols, &[channels::PROTOCOL, tunnel::PROTOCOL])),
@@ -51,11 +52,11 @@ pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
             (on, spoken, upgrade::to_websocket(key, protocol)?)
         }
         Upgrade::Spdy { on, protocols } => {
-            // Old clients offer nothing and mean the only one there is.
+            // Old clients offer none and use the only one there is.
             if !protocols.is_empty() && !protocols.iter().any(|offered| offered == spdy::PROTOCOL) {
                 return Err(nothing_known(protocols, &[spdy::PROTOCOL]));
             }
-            (on, Spoken::Spdy, upgrade::to_spdy(spdy::PROTOCOL)?)
+            (on, StreamProtocol::Spdy, upgrade::to_spdy(spdy::PROTOCOL)?)
         }
     };
     let socket = on.clone();
@@ -71,17 +72,17 @@ pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
     Ok(Answer::Reply(reply))
 }
 
-/// How ports are carried once HTTP has been left.
-enum Spoken {
-    /// The ports that were asked for, as channels of a WebSocket.
+/// The protocol after the upgrade.
+enum StreamProtocol {
+    /// The requested ports, as channels of a WebSocket.
     Channels(Vec<u16>),
-    /// Streams of SPDY inside a WebSocket.
+    /// SPDY streams inside a WebSocket.
     Tunnel,
-    /// Streams of SPDY.
+    /// SPDY streams.
     Spdy,
 }
 
-impl Spoken {
+impl StreamProtocol {
     async fn serve(self, socket: impl Stream, target: &Target) -> std::io::Result<()> {
         match self {
             Self::Channels(ports) => channels::serve(socket, target, &ports).await,
@@ -91,11 +92,11 @@ impl Spoken {
     }
 }
 
-/// What a subprotocol of WebSocket stands for.
-fn in_websocket(offered: &str) -> Option<(&'static str, Spoken)> {
+/// The protocol of a WebSocket subprotocol.
+fn in_websocket(offered: &str) -> Option<(&'static str, StreamProtocol)> {
     match offered {
-        channels::PROTOCOL => Some((channels::PROTOCOL, Spoken::Channels(Vec::new()))),
-        tunnel::PROTOCOL => Some((tunnel::PROTOCOL, Spoken::Tunnel)),
+        channels::PROTOCOL => Some((channels::PROTOCOL, StreamProtocol::Channels(Vec::new()))),
+        tunnel::PROTOCOL => Some((tunnel::PROTOCOL, StreamProtocol::Tunnel)),
         _ => None,
     }
 }
@@ -107,7 +108,7 @@ fn nothing_known(offered: &[String], known: &[&str]) -> Status {
     ))
 }
 
-/// The answer to whoever wants to reach into a Pod where none run.
+/// The error where no Pods run.
 pub(crate) fn runs_no_pods(what: &str) -> Status {
     Status::new(
         StatusCode::NOT_IMPLEMENTED,
@@ -116,7 +117,7 @@ pub(crate) fn runs_no_pods(what: &str) -> Status {
     )
 }
 
-/// The ports asked for: the parameter is repeated, and each may be a list.
+/// The requested ports: the parameter may be repeated, and each may be a list.
 fn ports<'a>(values: impl Iterator<Item = &'a str>) -> Result<Vec<u16>> {
     let mut ports = Vec::new();
     for text in values.flat_map(|value| value.split(',')) {

@@ -1,4 +1,4 @@
-//! Leaving HTTP for another protocol on the same connection.
+//! Protocol upgrades.
 
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, header, request};
 use capstan_streams::{spdy, websocket};
@@ -7,31 +7,29 @@ use hyper::upgrade::OnUpgrade;
 use crate::reply::{Reply, ReplyBody};
 use crate::status::{Result, Status};
 
-/// What a client wants to speak instead of HTTP.
+/// A requested protocol upgrade.
 pub(crate) enum Upgrade {
-    /// WebSocket.
     WebSocket {
-        /// The connection, when it has been left.
+        /// The upgraded connection.
         on: OnUpgrade,
-        /// To be answered with its digest.
+        /// The client's key, whose digest is part of the response.
         key: HeaderValue,
         /// Subprotocols in the client's order.
         protocols: Vec<String>,
     },
-    /// SPDY.
     Spdy {
-        /// The connection, when it has been left.
+        /// The upgraded connection.
         on: OnUpgrade,
-        /// What may be spoken inside, in the client's order.
+        /// Stream protocols in the client's order.
         protocols: Vec<String>,
     },
 }
 
-/// What is spoken inside SPDY.
+/// The header with the stream protocol of SPDY.
 const STREAM_PROTOCOL: header::HeaderName = header::HeaderName::from_static("x-stream-protocol-version");
 
 impl Upgrade {
-    /// What a request wants, if its connection can be left at all and we know the protocol.
+    /// The upgrade that a request asks for, if the connection supports it and we know the protocol.
     pub fn wanted(head: &request::Parts) -> Option<Self> {
         let on = head.extensions.get::<OnUpgrade>()?.clone();
         let headers = &head.headers;
@@ -40,29 +38,29 @@ impl Upgrade {
         }
         if lists(headers, header::UPGRADE, "websocket") {
             let key = headers.get(header::SEC_WEBSOCKET_KEY)?.clone();
-            let protocols = words(headers, header::SEC_WEBSOCKET_PROTOCOL).map(str::to_owned).collect();
+            let protocols = values(headers, header::SEC_WEBSOCKET_PROTOCOL).map(str::to_owned).collect();
             return Some(Self::WebSocket { on, key, protocols });
         }
         if lists(headers, header::UPGRADE, spdy::UPGRADE) {
-            let protocols = words(headers, STREAM_PROTOCOL).map(str::to_owned).collect();
+            let protocols = values(headers, STREAM_PROTOCOL).map(str::to_owned).collect();
             return Some(Self::Spdy { on, protocols });
         }
         None
     }
 }
 
-/// The words of a header with a list of them.
-fn words(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = &str> {
+/// The values of a list header.
+fn values(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = &str> {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
 }
 
-/// Whether a header with a list of words has one of them.
+/// Whether a list header has a value.
 fn lists(headers: &HeaderMap, name: header::HeaderName, wanted: &str) -> bool {
-    words(headers, name).any(|word| word.eq_ignore_ascii_case(wanted))
+    values(headers, name).any(|word| word.eq_ignore_ascii_case(wanted))
 }
 
-/// The answer after which WebSocket is spoken.
+/// The 101 response for WebSocket.
 pub(super) fn to_websocket(key: &HeaderValue, protocol: &str) -> Result<Reply> {
     let accept = websocket::accept(key.as_bytes());
     switching(
@@ -71,7 +69,7 @@ pub(super) fn to_websocket(key: &HeaderValue, protocol: &str) -> Result<Reply> {
     )
 }
 
-/// The answer after which SPDY is spoken.
+/// The 101 response for SPDY.
 pub(super) fn to_spdy(protocol: &str) -> Result<Reply> {
     switching(spdy::UPGRADE, [(STREAM_PROTOCOL, protocol)])
 }

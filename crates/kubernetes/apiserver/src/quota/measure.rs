@@ -1,4 +1,4 @@
-//! How much of what an object uses, by its kind.
+//! Resource usage of an object, by kind.
 
 use capstan_builtin::quantity::Quantity;
 use jiff::Timestamp;
@@ -10,10 +10,10 @@ use crate::registry::{Registry, Resource};
 
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
 const CLAIM_AMOUNTS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
-/// Core kinds whose bare plural is an older name of their count.
+/// Core kinds whose plain plural is an older name of their count.
 const COUNTED_BY_NAME: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
 
-/// What is measured of the objects of one resource.
+/// How the usage of one resource's objects is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Measure {
     kind: Kind,
@@ -27,12 +27,12 @@ enum Kind {
     Pods,
     Services,
     Claims,
-    /// Everything else is only counted; the other name of the count, if it has one.
+    /// Everything else is only counted. Has the other name of the count, if any.
     Counted(Option<&'static str>),
 }
 
 impl Measure {
-    /// How objects of a resource are measured; none if quotas have nothing to do with them.
+    /// How objects of a resource are measured; `None` if quotas do not apply to them.
     pub fn of(resource: &Resource) -> Option<Self> {
         if !resource.namespaced || resource.plural == "events" || !resource.verbs.contains(&"list") {
             return None;
@@ -48,7 +48,7 @@ impl Measure {
         Some(Self { kind, count, bucket: resource.bucket.to_string() })
     }
 
-    /// The measure that knows an amount; none if the resource it is of is not served.
+    /// The measure of a quota entry; `None` if its resource is not served.
     pub fn knowing(name: &str, registry: &Registry) -> Option<Self> {
         let (group, plural) = match name.strip_prefix("count/") {
             Some(counted) => {
@@ -64,7 +64,7 @@ impl Measure {
         Self::of(registry.find_bucket(&format!("{group}/{plural}"))?)
     }
 
-    /// Whether an amount is one of these objects.
+    /// Whether a quota entry applies to these objects.
     pub fn counts(&self, name: &str) -> bool {
         name == self.count
             || match self.kind {
@@ -75,7 +75,7 @@ impl Measure {
             }
     }
 
-    /// What one object uses.
+    /// Usage of one object.
     pub fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
         let one = || Quantity::from_integer(1);
         let mut out = match self.kind {
@@ -88,18 +88,18 @@ impl Measure {
         out
     }
 
-    /// Whether a quota with these scopes is about an object. Only Pods have scopes.
+    /// Whether a quota with these scopes applies to an object. Only Pods have scopes.
     pub fn in_scope(&self, scopes: &Scopes, object: &Value) -> bool {
         scopes.0.is_empty()
             || (self.kind == Kind::Pods && scopes.0.iter().all(|scope| pods::in_scope(scope, object)))
     }
 
-    /// What a quota demands of an object beside its size.
+    /// What a quota requires of an object in addition to its usage.
     pub fn constraints(&self, limited: &Amounts, object: &Value) -> Result<(), String> {
         if self.kind == Kind::Pods { pods::constraints(limited, object) } else { Ok(()) }
     }
 
-    /// What the objects of a namespace use of some amounts.
+    /// Usage of the objects of a namespace, for some quota entries.
     pub fn used<'a>(
         &self,
         parts: &ServerParts,
@@ -130,12 +130,12 @@ impl Measure {
     }
 }
 
-/// What a quota is restricted to; all of it must hold.
+/// The scopes of a quota; all must match.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scopes(Vec<Value>);
 
 impl Scopes {
-    /// Reads both spellings of scopes.
+    /// Reads `scopes` and `scopeSelector`.
     pub fn read(spec: &Value) -> Self {
         let listed = spec["scopes"].as_array().into_iter().flatten();
         let mut all: Vec<Value> =

@@ -1,9 +1,8 @@
-//! ResourceQuotas: nothing is created in a namespace that would take more than its quotas allow.
+//! ResourceQuotas: rejects requests that would exceed the quotas of a namespace.
 //!
-//! What is used is counted in the store at the moment of the request, never read from a quota's status: the
-//! status is for people, and [`crate::controllers`] writes it. Requests to a namespace with quotas that would
-//! use more than before wait for each other from the count to the commit, so that two of them cannot both take
-//! what is left. A namespace without quotas costs one look.
+//! Usage is counted in the store at the time of the request, never read from a quota's status, which
+//! [`crate::controllers`] writes for users. In a namespace with quotas, requests that increase usage hold a lock from
+//! count to commit, so that two of them cannot both take the rest. A namespace without quotas costs one lookup.
 
 mod measure;
 mod pods;
@@ -22,24 +21,23 @@ use crate::admission::{AdmissionAttributes, Operation};
 use crate::call::Call;
 use crate::status::Result;
 
-/// Where quotas are.
 pub(crate) const BUCKET: &str = "/resourcequotas";
 
-/// Amounts by name: `pods`, `requests.cpu`, `count/deployments.apps`.
+/// Quantities by name: `pods`, `requests.cpu`, `count/deployments.apps`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Who may count and take in which namespace.
+/// Locks per namespace for counting and taking quota.
 #[derive(Default)]
-pub(crate) struct Turns(Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>);
+pub(crate) struct QuotaLocks(Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>);
 
-/// The turn of one request, until it is over.
-pub(crate) type Turn = OwnedMutexGuard<()>;
+/// The lock of one request.
+pub(crate) type QuotaLock = OwnedMutexGuard<()>;
 
-impl Turns {
-    async fn take(&self, namespace: &str) -> Turn {
+impl QuotaLocks {
+    async fn take(&self, namespace: &str) -> QuotaLock {
         let lock = {
             let mut locks = self.0.lock();
-            // Nobody has it or waits for it: nobody needs it.
+            // Removes locks that no request holds or waits for.
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             locks.entry(namespace.to_owned()).or_default().clone()
         };
@@ -47,7 +45,6 @@ impl Turns {
     }
 }
 
-/// One quota, as far as it limits anything.
 pub(crate) struct Quota {
     pub name: String,
     pub hard: Amounts,
@@ -55,7 +52,6 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// Reads a stored quota.
     pub fn read(object: &Value) -> Self {
         Self {
             name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
@@ -65,7 +61,7 @@ impl Quota {
     }
 }
 
-/// Reads a list of resources.
+/// Parses a resource list.
 pub(crate) fn amounts(list: &Value) -> Amounts {
     let entries = list.as_object().into_iter().flatten();
     entries
@@ -73,11 +69,11 @@ pub(crate) fn amounts(list: &Value) -> Amounts {
         .collect()
 }
 
-/// Refuses a request that would take more than is left. What passes has its turn until it drops it: after the commit.
+/// Rejects a request that would exceed a quota. Otherwise holds the lock until the caller drops it, after the commit.
 pub(crate) async fn admit(
     call: &Call,
     attributes: &AdmissionAttributes,
-    turn: &mut Option<Turn>,
+    lock: &mut Option<QuotaLock>,
 ) -> Result<()> {
     let store = &call.parts.store;
     let wanted = matches!(attributes.operation, Operation::Create | Operation::Update)
@@ -100,8 +96,8 @@ pub(crate) async fn admit(
     if more.is_empty() {
         return Ok(());
     }
-    if turn.is_none() {
-        *turn = Some(call.parts.turns.take(&attributes.namespace).await);
+    if lock.is_none() {
+        *lock = Some(call.parts.quota_locks.take(&attributes.namespace).await);
     }
     for entry in store.snapshot(BUCKET).range(&prefix, None) {
         let Ok(quota) = serde_json::from_slice(&entry.value) else { continue };
@@ -114,7 +110,7 @@ pub(crate) async fn admit(
         measure
             .constraints(&limited, object)
             .map_err(|why| attributes.forbidden(format!("failed quota: {}: {why}", quota.name)))?;
-        // What was out of the quota's scope before counts as new.
+        // An object that was out of scope before counts as new.
         let was_in_scope = old.is_none_or(|old| measure.in_scope(&quota.scopes, old));
         let whole = (!was_in_scope).then(|| measure.usage(object, now));
         let requested: Amounts = whole
@@ -153,7 +149,7 @@ fn clone((name, amount): (&String, &Quantity)) -> (String, Quantity) {
     (name.clone(), amount.clone())
 }
 
-/// What is used more than before.
+/// The increase of usage.
 fn increase(new: &Amounts, old: &Amounts) -> Amounts {
     let zero = Quantity::from_integer(0);
     new.iter()

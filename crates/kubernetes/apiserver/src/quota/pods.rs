@@ -1,4 +1,4 @@
-//! What a Pod uses: processors, memory and their like, by what it requests and what it is limited to.
+//! Usage of a Pod: CPU, memory and other resources, by requests and limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::Amounts;
 
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Amounts that every container must then name; upstream regrets it and adds no more.
+/// Resources that every container must then specify. Upstream regrets this and adds no more.
 const MUST_BE_NAMED: [&str; 6] =
     ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
-/// Whether an amount is one of Pods.
+/// Whether a quota entry applies to Pods.
 pub(super) fn counts(name: &str) -> bool {
     if name == "pods" || COMPUTE.contains(&name) || name.starts_with("hugepages-") {
         return true;
@@ -27,7 +27,7 @@ pub(super) fn counts(name: &str) -> bool {
     }
 }
 
-/// What a Pod uses. One that has ended, or whose time to end is over, uses nothing but its place.
+/// Usage of a Pod. A finished one, or one past its grace period, only counts as an object.
 pub(super) fn usage(pod: &Value, now: Timestamp) -> Amounts {
     if !is_charged(pod, now) {
         return Amounts::new();
@@ -68,7 +68,7 @@ fn containers<'a>(pod: &'a Value, of: &str) -> &'a [Value] {
     pod["spec"][of].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What the containers of a Pod ask for together: those that run, or the most that is needed before they do.
+/// Total of the containers of a Pod: those running together, or the maximum needed before they start.
 fn total(pod: &Value, side: &str) -> Amounts {
     let of = |value: &Value| super::amounts(&value["resources"][side]);
     let mut running = Amounts::new();
@@ -80,7 +80,7 @@ fn total(pod: &Value, side: &str) -> Amounts {
     for container in containers(pod, "initContainers") {
         let own = of(container);
         if container["restartPolicy"] == "Always" {
-            // It stays: from here on it comes on top.
+            // A sidecar keeps running, so it is added to everything after it.
             add(&mut running, &own);
             add(&mut sidecars, &own);
             most(&mut starting, &sidecars);
@@ -91,7 +91,7 @@ fn total(pod: &Value, side: &str) -> Amounts {
         }
     }
     most(&mut running, &starting);
-    // What the Pod says as a whole counts for the resources it may say it of.
+    // Pod-level resources take precedence.
     for (name, amount) in of(&pod["spec"]) {
         if matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-") {
             running.insert(name, amount);
@@ -123,7 +123,7 @@ fn most(sum: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// A Pod under a quota of processors or memory must name both in every container.
+/// With a quota on CPU or memory every container of a Pod must specify it.
 pub(super) fn constraints(limited: &Amounts, pod: &Value) -> Result<(), String> {
     let whole = &pod["spec"]["resources"];
     if ["requests", "limits"].iter().any(|side| whole[side].as_object().is_some_and(|r| !r.is_empty())) {
@@ -151,7 +151,7 @@ pub(super) fn constraints(limited: &Amounts, pod: &Value) -> Result<(), String> 
     Err(format!("must specify {}", texts.join("; ")))
 }
 
-/// Whether a Pod is in one scope.
+/// Whether a Pod matches a scope.
 pub(super) fn in_scope(scope: &Value, pod: &Value) -> bool {
     let spec = &pod["spec"];
     let has_deadline = spec["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0);
@@ -176,7 +176,7 @@ pub(super) fn in_scope(scope: &Value, pod: &Value) -> bool {
     }
 }
 
-/// No container asks for processors or memory.
+/// Whether no container requests CPU or memory.
 fn is_best_effort(pod: &Value) -> bool {
     let asks = |resources: &Value| {
         ["requests", "limits"].iter().any(|side| {

@@ -1,4 +1,4 @@
-//! Building the picture of what is served from the built-in kinds and the CustomResourceDefinitions.
+//! Builds the registry from the built-in kinds and the CustomResourceDefinitions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -49,12 +49,12 @@ pub fn built_in() -> &'static [Arc<Resource>] {
                         .collect(),
                     schema,
                     columns: Vec::new(),
-                    // Autoscalers are kept in the newer of their two versions.
+                    // Autoscalers are stored in the newer of their two versions.
                     storage_version: match kind.group {
                         "autoscaling" => "v2".into(),
                         _ => kind.version.into(),
                     },
-                    // Both spellings of events are one set of objects, kept in the older one.
+                    // Both groups of events are one set of objects, stored in the older form.
                     bucket: match (kind.group, kind.plural) {
                         ("events.k8s.io", "events") => "/events".into(),
                         (group, plural) => format!("{group}/{plural}").into(),
@@ -67,13 +67,12 @@ pub fn built_in() -> &'static [Arc<Resource>] {
     })
 }
 
-/// The picture of a server without custom resources, shared by all of them.
+/// The registry without custom resources, shared by all servers.
 pub fn empty() -> Arc<Registry> {
     static EMPTY: OnceLock<Arc<Registry>> = OnceLock::new();
     EMPTY.get_or_init(|| Arc::new(build(&[], 0))).clone()
 }
 
-/// Puts a picture together.
 pub fn build(custom: &[Arc<Resource>], generation: u64) -> Registry {
     let mut resources: BTreeMap<(String, String), Vec<Arc<Resource>>> = BTreeMap::new();
     let mut by_path = HashMap::new();
@@ -103,10 +102,10 @@ pub fn build(custom: &[Arc<Resource>], generation: u64) -> Registry {
     Registry { groups, resources, by_path, generation }
 }
 
-/// The resources one CustomResourceDefinition gives, one per served version.
+/// The resources of a CustomResourceDefinition, one per served version.
 ///
-/// The definition was validated when it was stored; a version whose schema does not compile any more is
-/// left out rather than served unchecked.
+/// The definition was validated when it was stored. A version whose schema no longer compiles is left out rather than
+/// served without validation.
 pub fn custom(crd: &Value, schema_epoch: u64) -> Vec<Arc<Resource>> {
     let spec = &crd["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -181,7 +180,7 @@ pub fn custom(crd: &Value, schema_epoch: u64) -> Vec<Arc<Resource>> {
         .collect()
 }
 
-/// What clients of a deprecated version are told: what its author says, or where to go.
+/// The warning of a deprecated version: the author's text, or the recommended version.
 fn deprecation(spec: &Value, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
         return None;
@@ -205,7 +204,7 @@ fn deprecation(spec: &Value, version: &Value) -> Option<String> {
     Some(warning)
 }
 
-/// The schema of a version that has none: everything is kept.
+/// The schema of a version without one: everything is preserved.
 fn anything() -> Schema {
     Schema { kind: Some(TypeName::Object), preserve_unknown: true, ..Schema::default() }
 }

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// One column definition.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<'a> {
     pub name: &'a str,
@@ -12,27 +11,26 @@ pub struct Header<'a> {
     pub priority: i64,
 }
 
-/// The object's name; kubectl puts `kind/` before it when it lists several kinds.
+/// The object's name. kubectl adds `kind/` when it lists several kinds.
 pub const NAME: Header<'static> = text("Name", "name of the object").named();
-/// Time since creation.
 pub const AGE: Header<'static> = text("Age", "time since the object was created");
 
-/// A column of texts.
+/// A string column.
 pub const fn text(name: &'static str, description: &'static str) -> Header<'static> {
     of(name, "string", description)
 }
 
-/// A column of whole numbers.
+/// An integer column.
 pub const fn integer(name: &'static str, description: &'static str) -> Header<'static> {
     of(name, "integer", description)
 }
 
-/// A column of booleans.
+/// A boolean column.
 pub const fn boolean(name: &'static str, description: &'static str) -> Header<'static> {
     of(name, "boolean", description)
 }
 
-/// A column of points in time.
+/// A date column.
 pub const fn date(name: &'static str, description: &'static str) -> Header<'static> {
     of(name, "date", description)
 }
@@ -48,13 +46,13 @@ impl Header<'_> {
         self
     }
 
-    /// A column that holds names.
+    /// A column of names.
     pub const fn named(mut self) -> Self {
         self.format = "name";
         self
     }
 
-    /// The same column, as a point in time.
+    /// The same column as a date.
     pub const fn as_date(mut self) -> Self {
         self.kind = "date";
         self

@@ -8,7 +8,6 @@ use super::column::{AGE, Header, NAME};
 use super::human;
 use crate::registry::Column;
 
-/// Compiled columns.
 #[derive(Debug)]
 pub struct Columns {
     definitions: Vec<Value>,
@@ -16,7 +15,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Columns of a version; one that declares none shows its age.
+    /// Columns of a version. Without any, the age is shown.
     pub fn new(columns: &[Column]) -> Self {
         let mut compiled = Self { definitions: vec![NAME.to_json()], values: Vec::new() };
         for column in columns {
@@ -53,12 +52,12 @@ impl Columns {
         self.values.push((header.kind.to_owned(), Path::parse(path).ok()));
     }
 
-    /// Column definitions, the name first.
+    /// Column definitions, starting with the name.
     pub fn definitions(&self) -> &[Value] {
         &self.definitions
     }
 
-    /// Cells of one row. What is not there, or has the wrong type, is null.
+    /// Cells of one row. Absent values and wrong types are null.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let name = object["metadata"]["name"].as_str().unwrap_or("").into();
         let values = self.values.iter().map(|(kind, path)| {
@@ -69,7 +68,7 @@ impl Columns {
     }
 }
 
-/// A value as a cell of a column's type.
+/// Converts a value to the column's type.
 fn cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", value) => jsonpath::print(value).into(),
@@ -81,7 +80,7 @@ fn cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     }
 }
 
-/// A number as Go encodes a float64: without a fraction if it has none.
+/// A number as Go encodes a float64: without a fraction if it is integral.
 fn whole(number: &Number) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "whole and within bounds")]
@@ -91,7 +90,7 @@ fn whole(number: &Number) -> Value {
     }
 }
 
-/// Whole numbers as they are, others cut off.
+/// Integers unchanged, others truncated.
 fn integer(number: &Number) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "upstream cuts off, too")]
     number.as_i64().or_else(|| number.as_f64().map(|float| float as i64))

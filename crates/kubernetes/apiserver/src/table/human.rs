@@ -1,9 +1,9 @@
-//! Durations and times as tables show them.
+//! Durations and times in tables.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// `duration.HumanDuration`: two or three significant figures. Clocks may disagree by a second.
+/// `duration.HumanDuration`: two or three significant figures. Tolerates a clock skew of a second.
 pub fn duration(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);
@@ -26,18 +26,18 @@ pub fn duration(seconds: i64) -> String {
     }
 }
 
-/// Time passed between two moments, in whole seconds toward zero.
+/// Time between two timestamps, in whole seconds rounded towards zero.
 pub fn between(from: Timestamp, to: Timestamp) -> String {
     let seconds = (to.as_nanosecond() - from.as_nanosecond()) / 1_000_000_000;
     duration(i64::try_from(seconds).unwrap_or(i64::MAX))
 }
 
-/// Time passed since an RFC 3339 text; `<unknown>` if there is none.
+/// Time since an RFC 3339 timestamp; `<unknown>` without one.
 pub fn since(time: &Value, now: Timestamp) -> String {
     parse(time).map_or_else(|| "<unknown>".into(), |then| between(then, now))
 }
 
-/// An RFC 3339 text as a moment.
+/// Parses an RFC 3339 timestamp.
 pub fn parse(time: &Value) -> Option<Timestamp> {
     time.as_str().and_then(|text| text.parse().ok())
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_short_but_telling() {
+    fn durations_have_two_or_three_significant_figures() {
         const HOUR: i64 = 3600;
         const DAY: i64 = 24 * HOUR;
         const YEAR: i64 = 365 * DAY;

@@ -1,7 +1,7 @@
 //! Tables (`meta.k8s.io` `Table`) for lists, single objects and watch events, and `PartialObjectMetadata`.
 //!
-//! The server, not kubectl, decides the columns: custom resources show their `additionalPrinterColumns`,
-//! built-in kinds have code in [`builtin`], everything else shows its name and creation time.
+//! The server, not kubectl, decides the columns: custom resources use their `additionalPrinterColumns`, built-in
+//! kinds have code in [`builtin`], everything else shows its name and creation time.
 
 mod builtin;
 mod column;
@@ -19,29 +19,26 @@ use crate::negotiation::MetaVersion;
 use crate::registry::Resource;
 use crate::status::Status;
 
-/// What of each object a table row carries.
+/// `includeObject`: what a table row contains of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Include {
-    /// Nothing.
     None,
     /// `PartialObjectMetadata`.
     #[default]
     Metadata,
-    /// The whole object.
+    /// The complete object.
     Object,
 }
 
-/// How a table was asked for.
+/// Options of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Version of the `Table` kind.
     pub version: MetaVersion,
-    /// What rows carry of their object.
     pub include: Include,
 }
 
 impl Options {
-    /// Reads the `includeObject` query parameter.
+    /// Parses the `includeObject` query parameter.
     pub fn new(version: MetaVersion, include_object: Option<&str>) -> Result<Self, Status> {
         let include = match include_object.unwrap_or("") {
             "" | "Metadata" => Include::Metadata,
@@ -58,7 +55,7 @@ impl Options {
     }
 }
 
-/// Turns objects of one kind into table rows.
+/// Converts objects of one kind to table rows.
 #[derive(Debug)]
 pub struct Printer {
     rows: Rows,
@@ -71,7 +68,6 @@ enum Rows {
 }
 
 impl Printer {
-    /// The printer of a resource.
     pub fn new(resource: &Resource) -> Self {
         let rows = match resource.custom() {
             Some(_) => Rows::Custom(custom::Columns::new(&resource.columns)),
@@ -80,7 +76,6 @@ impl Printer {
         Self { rows }
     }
 
-    /// The printer of a resource's `scale` subresource.
     pub fn scale(resource: &Resource) -> Self {
         let rows = match resource.custom() {
             Some(_) => Rows::Custom(custom::Columns::scale()),
@@ -89,7 +84,6 @@ impl Printer {
         Self { rows }
     }
 
-    /// One row.
     pub fn row(&self, object: &Value, options: &Options, now: Timestamp) -> Value {
         let mut row = Map::new();
         let cells = match &self.rows {
@@ -102,7 +96,7 @@ impl Printer {
             }
         };
         row.insert("cells".into(), cells.into());
-        // The bookmark that ends the initial events must keep its annotation whatever was asked for.
+        // The bookmark that ends the initial events keeps its annotation, whatever was requested.
         let carried = match options.include {
             Include::Object => object.clone(),
             Include::Metadata => metadata(object, options.version),
@@ -113,8 +107,8 @@ impl Printer {
         row.into()
     }
 
-    /// The table around rows; `list_metadata` is the `metadata` of the list they come from. Watches send
-    /// the column definitions with their first event only.
+    /// A table with rows; `list_metadata` is the `metadata` of their list. Watches send the column definitions with
+    /// their first event only.
     pub fn table(&self, list_metadata: Value, rows: Vec<Value>, headers: bool, options: &Options) -> Value {
         let definitions = match &self.rows {
             _ if !headers => Value::Null,
@@ -130,7 +124,7 @@ impl Printer {
         })
     }
 
-    /// A table of one object: the answer to a get or the object of a watch event.
+    /// A table of one object, for a get or a watch event.
     pub fn object_table(&self, object: &Value, headers: bool, options: &Options, now: Timestamp) -> Value {
         let mut list_metadata = Map::new();
         if let Some(version) = object.pointer("/metadata/resourceVersion") {
@@ -139,7 +133,7 @@ impl Printer {
         self.table(list_metadata.into(), vec![self.row(object, options, now)], headers, options)
     }
 
-    /// A table of a whole list.
+    /// A table of a list.
     pub fn list_table(&self, list: &Value, options: &Options, now: Timestamp) -> Value {
         let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
         let rows = items.iter().map(|item| self.row(item, options, now)).collect();

@@ -6,7 +6,7 @@ use crate::negotiation::{MetaVersion, Shape};
 use crate::registry::Resource;
 use crate::status::Status;
 
-/// Refuses the metadata of an object where there is a list, and the other way round.
+/// Rejects object metadata for a list, and list metadata for an object.
 pub fn check_shape(shape: Shape, resource: &Resource, list: bool) -> Result<(), Status> {
     let package = match resource.group.split('.').next() {
         _ if resource.custom().is_some() => "unstructured",
@@ -29,7 +29,7 @@ pub fn check_shape(shape: Shape, resource: &Resource, list: bool) -> Result<(), 
     }
 }
 
-/// An object's metadata alone.
+/// The metadata of an object.
 pub fn metadata(object: &Value, version: MetaVersion) -> Value {
     let metadata = match &object["metadata"] {
         Value::Null => json!({}),
@@ -38,7 +38,7 @@ pub fn metadata(object: &Value, version: MetaVersion) -> Value {
     json!({ "kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": metadata })
 }
 
-/// A list of which only the items' metadata is left.
+/// A list with the metadata of its items.
 pub fn metadata_list(list: &Value, version: MetaVersion) -> Value {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     let items: Vec<Value> = items.iter().map(|item| metadata(item, version)).collect();
@@ -50,7 +50,7 @@ pub fn metadata_list(list: &Value, version: MetaVersion) -> Value {
     })
 }
 
-/// What a list's metadata hands on to its transformation.
+/// The metadata that a transformed list keeps.
 pub fn list_metadata(list: &Value) -> Value {
     let mut out = Map::new();
     for key in ["resourceVersion", "continue", "remainingItemCount"] {

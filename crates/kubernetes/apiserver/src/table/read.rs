@@ -1,18 +1,18 @@
-//! Reading JSON objects the way Go structs read: what is absent is empty.
+//! Reads JSON objects like Go structs: absent fields are empty.
 
 use serde_json::Value;
 
-/// The value at a path of keys, `Null` if any is absent.
+/// The value at a path of keys; `Null` if absent.
 pub fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().fold(value, |value, key| &value[*key])
 }
 
-/// The text at a path, empty if absent.
+/// The string at a path; empty if absent.
 pub fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     at(value, path).as_str().unwrap_or("")
 }
 
-/// The text at a path, or `absent` if there is none or it is empty.
+/// The string at a path; `absent` if absent or empty.
 pub fn text_or<'a>(value: &'a Value, path: &[&str], absent: &'a str) -> &'a str {
     match text(value, path) {
         "" => absent,
@@ -20,32 +20,32 @@ pub fn text_or<'a>(value: &'a Value, path: &[&str], absent: &'a str) -> &'a str 
     }
 }
 
-/// The number at a path, 0 if absent.
+/// The number at a path; 0 if absent.
 pub fn int(value: &Value, path: &[&str]) -> i64 {
     at(value, path).as_i64().unwrap_or(0)
 }
 
-/// The boolean at a path, false if absent.
+/// The boolean at a path; false if absent.
 pub fn flag(value: &Value, path: &[&str]) -> bool {
     at(value, path).as_bool().unwrap_or(false)
 }
 
-/// The list at a path, empty if absent.
+/// The list at a path; empty if absent.
 pub fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     at(value, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// How many entries the object at a path has.
+/// Number of entries of the object at a path.
 pub fn entries(value: &Value, path: &[&str]) -> usize {
     at(value, path).as_object().map_or(0, serde_json::Map::len)
 }
 
-/// The texts of a list.
+/// The strings of a list.
 pub fn texts(value: &Value, path: &[&str]) -> Vec<String> {
     list(value, path).iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()
 }
 
-/// A number-or-text as text: quantities, `IntOrString`.
+/// A number or string as a string: quantities, `IntOrString`.
 pub fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -54,7 +54,7 @@ pub fn scalar(value: &Value) -> String {
     }
 }
 
-/// Whether a condition of this type has status `True`; the first of its type counts.
+/// Whether a condition of this type has status `True`. The first of its type counts.
 pub fn condition_true(value: &Value, path: &[&str], kind: &str) -> bool {
     condition(value, path, kind).is_some_and(|condition| condition["status"] == "True")
 }
@@ -64,7 +64,7 @@ pub fn condition<'a>(value: &'a Value, path: &[&str], kind: &str) -> Option<&'a 
     list(value, path).iter().find(|condition| condition["type"] == kind)
 }
 
-/// `a=b,c=d` of a map of labels, `<none>` if empty.
+/// Labels as `a=b,c=d`; `<none>` if empty.
 pub fn labels(labels: &Value) -> String {
     let pairs: Vec<String> = labels
         .as_object()
@@ -75,7 +75,7 @@ pub fn labels(labels: &Value) -> String {
     if pairs.is_empty() { "<none>".into() } else { pairs.join(",") }
 }
 
-/// A label selector as text, empty if it selects everything or nothing; `Err` if it is malformed.
+/// A label selector as text; empty if it matches everything or nothing, `Err` if it is malformed.
 pub fn selector(selector: &Value) -> Result<String, ()> {
     let mut requirements: Vec<(&str, String)> = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {

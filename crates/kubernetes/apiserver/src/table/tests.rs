@@ -17,7 +17,7 @@ fn options(include: Include) -> Options {
     Options { version: MetaVersion::V1, include }
 }
 
-/// A resource that tables can tell apart.
+/// A minimal resource.
 fn resource(group: &str, kind: &str, columns: Option<Vec<Column>>) -> Resource {
     let origin = match &columns {
         None => Origin::BuiltIn,
@@ -51,7 +51,7 @@ fn resource(group: &str, kind: &str, columns: Option<Vec<Column>>) -> Resource {
     }
 }
 
-/// Cells of an object of a built-in kind as one line, and checks that they fit the columns.
+/// Cells of an object of a built-in kind as one line. Checks that they match the columns.
 fn line(group: &str, kind: &str, mut object: Value) -> String {
     object["metadata"]["name"] = "x".into();
     object["metadata"]["creationTimestamp"] = BORN.into();
@@ -158,7 +158,7 @@ fn include_object_is_checked() {
 }
 
 #[test]
-fn metadata_is_had_of_objects_and_metadata_lists_of_lists() {
+fn objects_have_metadata_and_lists_have_metadata_lists() {
     let config_map = resource("", "ConfigMap", None);
     let widget = resource("example.com", "Widget", Some(vec![]));
     let (one, many) = (Shape::Metadata(MetaVersion::V1), Shape::MetadataList(MetaVersion::V1));
@@ -176,12 +176,12 @@ fn metadata_is_had_of_objects_and_metadata_lists_of_lists() {
     );
 }
 
-/// Values that stand where they should not.
+/// Values of unexpected types.
 fn strays() -> [Value; 6] {
     [json!(null), json!(1), json!("x"), json!([]), json!({}), json!([{"name": [1]}])]
 }
 
-/// Every value that differs from `value` in one place.
+/// Every value that differs from `value` in one field.
 fn mutations(value: &Value) -> Vec<Value> {
     let mut out = strays().to_vec();
     match value {

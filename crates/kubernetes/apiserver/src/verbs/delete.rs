@@ -1,4 +1,4 @@
-//! DELETE of an object or of a collection: preconditions, finalizers, propagation, grace.
+//! DELETE of an object or of a collection: preconditions, finalizers, propagation, grace period.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::strategy::{self, Collector};
 use crate::verbs::list;
 use crate::verbs::{Answer, ListAnswer};
 
-/// Finalizer that makes the garbage collector orphan dependents.
+/// Finalizer for which the garbage collector orphans dependents.
 pub(crate) const ORPHAN: &str = "orphan";
-/// Finalizer that makes the garbage collector delete dependents first.
+/// Finalizer for which the garbage collector deletes dependents first.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// How one deletion ended.
+/// Result of a deletion.
 pub(crate) enum Deleted {
-    /// Gone; the last state.
+    /// Deleted, with the last state.
     Gone(Value),
-    /// Waits for finalizers or a grace period; the present state.
+    /// Waiting for finalizers or a grace period, with the current state.
     Pending(Value),
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn delete(call: &Call, body: &Bytes) -> Result<Answer> {
     })
 }
 
-/// Deletes everything the selectors match.
+/// Deletes everything that the selectors match.
 pub(crate) async fn delete_collection(call: &Call, body: &Bytes) -> Result<Answer> {
     let list_options = call.query.list_options(false)?;
     let options = options(call, body)?;
@@ -60,7 +60,7 @@ pub(crate) async fn delete_collection(call: &Call, body: &Bytes) -> Result<Answe
     for entry in &page.entries {
         match delete_object(call, &entry.key, &options).await {
             Ok(_) => items.push(call.render(entry).await?),
-            // Somebody else deleted it first, which is what was asked for.
+            // Deleted by another request meanwhile.
             Err(status) if status.reason == "NotFound" => {}
             Err(status) => return Err(status),
         }
@@ -86,8 +86,8 @@ fn options(call: &Call, body: &Bytes) -> Result<DeleteOptions> {
     DeleteOptions::from_body(&parsed)
 }
 
-/// Deletes one object, trying again when somebody changes it meanwhile.
-/// On the heap: the controllers of every idle server in a process would otherwise each set its state aside.
+/// Deletes one object, with retries on conflicts. Boxed: otherwise the controllers of every idle server in a process
+/// would each reserve space for its state.
 pub(crate) fn delete_object<'a>(
     call: &'a Call,
     key: &'a str,
@@ -195,7 +195,7 @@ async fn attempt(
     }
 }
 
-/// Takes the object out of the store.
+/// Removes the object from the store.
 async fn finish(
     call: &Call,
     entry: &Arc<Entry<Digest>>,
@@ -250,7 +250,7 @@ fn check_preconditions(call: &Call, object: &Value, options: &DeleteOptions) -> 
     Ok(())
 }
 
-/// The finalizers an object keeps or gets when it is deleted with these options.
+/// The finalizers of an object after a delete with these options.
 fn finalizers_after_delete(call: &Call, object: &Value, options: &DeleteOptions) -> Vec<String> {
     let present = object.finalizers();
     let has = |finalizer: &str| present.iter().any(|f| f == finalizer);
@@ -277,7 +277,7 @@ fn finalizers_after_delete(call: &Call, object: &Value, options: &DeleteOptions)
     finalizers
 }
 
-/// The `Status` of a finished deletion.
+/// The `Status` of a completed deletion.
 fn success(call: &Call, object: &Value) -> Value {
     let mut details = Map::new();
     details.insert("name".into(), object.name().into());

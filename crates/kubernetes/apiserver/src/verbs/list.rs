@@ -15,10 +15,10 @@ use crate::selection::Selection;
 use crate::status::{Result, Status};
 use crate::verbs::{Answer, ListAnswer};
 
-/// How long a read waits for a version that is not there yet.
-const FUTURE_VERSION_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a read waits for a resource version in the future.
+const FUTURE_VERSION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What a continue token says: the version all pages show, and the last key of the page before.
+/// A continue token: the resource version of all pages, and the last key of the previous page.
 #[derive(Serialize, Deserialize)]
 struct Continue {
     v: String,
@@ -28,7 +28,6 @@ struct Continue {
 
 const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
 
-/// One page of a collection.
 pub(crate) struct Page {
     pub entries: Vec<Arc<Entry<Digest>>>,
     pub revision: u64,
@@ -36,7 +35,6 @@ pub(crate) struct Page {
     pub remaining: Option<u64>,
 }
 
-/// Lists a collection.
 pub(crate) async fn list(call: &Call) -> Result<Answer> {
     let options = call.query.list_options(false)?;
     if options.continue_token.is_empty() {
@@ -52,14 +50,14 @@ pub(crate) async fn list(call: &Call) -> Result<Answer> {
     }))
 }
 
-/// Waits until the store has reached a version a client has seen elsewhere; 504 if it does not come.
+/// Waits until the store has reached a resource version that a client has seen elsewhere; 504 on timeout.
 pub(crate) async fn wait_for_version(call: &Call, version: &str) -> Result<()> {
     let wanted = parse_version(version)?;
     let store = &call.parts.store;
     if wanted <= store.revision() {
         return Ok(());
     }
-    match tokio::time::timeout(FUTURE_VERSION_PATIENCE, store.reached(wanted)).await {
+    match tokio::time::timeout(FUTURE_VERSION_TIMEOUT, store.reached(wanted)).await {
         Ok(()) => Ok(()),
         Err(_) => {
             let mut status = Status::timeout(
@@ -79,7 +77,7 @@ pub(crate) async fn wait_for_version(call: &Call, version: &str) -> Result<()> {
     }
 }
 
-/// Reads a resource version; empty is 0.
+/// Parses a resource version; empty is 0.
 pub(crate) fn parse_version(version: &str) -> Result<u64> {
     if version.is_empty() {
         return Ok(0);
@@ -118,7 +116,7 @@ pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
             ));
         }
         let token = decode_continue(&options.continue_token)?;
-        // A negative version marks a token that goes on with whatever is there now.
+        // A negative version means a token that continues with the current state.
         let snapshot = match u64::try_from(token.rv) {
             Ok(revision) => store.snapshot_at(bucket, revision).map_err(|e| expired_page(&e, &token))?,
             Err(_) => store.snapshot(bucket),
@@ -142,7 +140,7 @@ pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
         Page { revision: snapshot.revision(), entries, continue_token: String::new(), remaining: None };
     if has_more && let Some(last) = page.entries.last() {
         page.continue_token = encode_continue(page.revision, &last.key);
-        // Counting what selectors would match costs as much as listing it: only told without them.
+        // Counting matches of selectors costs as much as listing them, so it is only done without selectors.
         if selection.is_everything() {
             let rest = snapshot.range(selection.prefix(), Some(&last.key)).count();
             page.remaining = Some(rest as u64);
@@ -157,7 +155,7 @@ fn encode_continue(revision: u64, last: &str) -> String {
         rv: i64::try_from(revision).unwrap_or(i64::MAX),
         start: last.to_owned(),
     };
-    // A struct of texts and a number always has a JSON form.
+    // A struct of strings and a number can always be serialized.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
 }
 
@@ -179,7 +177,7 @@ fn decode_continue(token: &str) -> Result<Continue> {
     Ok(token)
 }
 
-/// Why bytes are no token; for bytes that are no JSON from the first on, in the words of Go's decoder.
+/// Why a token is invalid. If it is not JSON at all, with the text of Go's decoder.
 fn unreadable(bytes: &[u8], otherwise: &str) -> String {
     match bytes.first() {
         Some(first) if !first.is_ascii() => {
@@ -189,7 +187,7 @@ fn unreadable(bytes: &[u8], otherwise: &str) -> String {
     }
 }
 
-/// A byte past ASCII as Go quotes the character of that number.
+/// A non-ASCII byte as Go quotes the character of that number.
 fn quoted(byte: u8) -> String {
     if byte < 0xa1 || byte == 0xad { format!("\\u{byte:04x}") } else { char::from(byte).to_string() }
 }
@@ -203,7 +201,7 @@ fn history_lost(error: &HistoryError) -> Status {
     }
 }
 
-/// A page whose version is forgotten: the client may go on with a token for what is there now.
+/// 410 for a page whose version was compacted, with a token to continue with the current state.
 fn expired_page(_: &HistoryError, token: &Continue) -> Status {
     let mut status = Status::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new \

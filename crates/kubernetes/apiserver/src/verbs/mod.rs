@@ -14,19 +14,18 @@ use serde_json::Value;
 
 use crate::reply::Reply;
 
-/// What a verb answers, before it is given the shape the client asked for.
+/// Result of a verb, before transformation and encoding.
 pub(crate) enum Answer {
     /// One object in the version of the request.
     Object { code: StatusCode, bytes: Bytes },
     /// Several objects in the version of the request.
     List(ListAnswer),
-    /// A `Status` or another kind that has no other shape.
+    /// A `Status` or another kind without transformations.
     Plain { code: StatusCode, value: Value },
-    /// Already a response.
+    /// A complete response.
     Reply(Reply),
 }
 
-/// The contents of a list.
 pub(crate) struct ListAnswer {
     pub items: Vec<Bytes>,
     pub resource_version: u64,

@@ -17,7 +17,6 @@ use crate::pipeline::{self, Change, Step};
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 
-/// Patches or applies.
 pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
     let kind = negotiation::patch(call.content_type.as_deref(), call.endpoint())?;
     let write_kind = if kind == PatchKind::Apply { WriteKind::Apply } else { WriteKind::Patch };
@@ -32,7 +31,7 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
     }
     let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|error| {
         Status::undecodable(error, |why| match (kind, options.field_validation) {
-            // A strategic merge patch is decoded before anything is validated.
+            // A strategic merge patch is decoded before options are validated.
             (PatchKind::Strategic, _) | (_, FieldValidation::Ignore) => Status::bad_request(why),
             _ => Status::bad_request(format!("error decoding patch: {why}")),
         })
@@ -56,7 +55,7 @@ impl Change for Patched {
         let schema = call.body_schema();
         let mut object = self.patch.apply(&schema, current)?;
         let mut strict = self.duplicates.clone();
-        // Shows the object as the patch left it, made anew: nearly every patch is fine and nobody needs it.
+        // Computes the patched object again for the message: errors are rare.
         let invalid = |why: String| {
             let shown = match &self.patch {
                 Patch::Strategic(patch) => Ok(go_map(patch)),
@@ -79,7 +78,8 @@ impl Change for Patched {
             let why = format!("a patch cannot make it kind {kind} of apiVersion {version}");
             return Err(invalid(why));
         }
-        call.settle(words, &mut object, &mut strict).map_err(|error| Status::undecodable(error, invalid))?;
+        call.normalise(words, &mut object, &mut strict)
+            .map_err(|error| Status::undecodable(error, invalid))?;
         if !strict.is_empty() {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}
@@ -96,7 +96,7 @@ impl Change for Patched {
     }
 }
 
-/// A value as Go prints its maps and slices: upstream shows a strategic merge patch that way.
+/// A value as Go prints maps and slices: upstream shows a strategic merge patch that way.
 fn go_map(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -110,7 +110,7 @@ fn go_map(value: &Value) -> String {
     }
 }
 
-/// A patch that was read and can be applied, as often as need be.
+/// A parsed patch that can be applied repeatedly.
 pub(crate) enum Patch {
     Json(patch::json::Patch),
     Merge(Value),
@@ -142,7 +142,7 @@ fn status(error: PatchError) -> Status {
         400 => Status::bad_request(error.to_string()),
         413 => Status::too_large(format!("Request entity too large: {error}")),
         422 => {
-            // Upstream keeps to itself what its patch library says; the cause is what people need.
+            // Upstream hides the error of its patch library; we add the cause.
             let text = "the server rejected our request due to an error in our request";
             let mut status = Status::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", text);
             status.details = Some(Box::default());
@@ -159,7 +159,7 @@ struct Applied {
 }
 
 impl Applied {
-    fn judge_duplicates(&self, call: &Call) -> Result<()> {
+    fn validate_duplicates(&self, call: &Call) -> Result<()> {
         if self.duplicates.is_empty() {
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl Applied {
 
 impl Change for Applied {
     fn step(&self, call: &Call, _: &Value) -> Result<Step> {
-        self.judge_duplicates(call)?;
+        self.validate_duplicates(call)?;
         Ok(Step::Apply(self.value.clone()))
     }
 
@@ -191,7 +191,7 @@ impl Change for Applied {
         if !call.subresource().is_empty() {
             return Ok(None);
         }
-        self.judge_duplicates(call)?;
+        self.validate_duplicates(call)?;
         Ok(Some(Step::Apply(self.value.clone())))
     }
 }

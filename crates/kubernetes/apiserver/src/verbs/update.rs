@@ -15,7 +15,7 @@ use crate::verbs::Answer;
 pub(crate) async fn update(call: &Call, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Update)?;
     let mut object = call.decode(body, options.field_validation)?;
-    call.place(&mut object)?;
+    call.set_namespace(&mut object)?;
     check_name(call, &object)?;
     strategy::dedup_owners(&mut object, &call.warnings, false);
     let manager = call.manager(&options.field_manager);
@@ -54,7 +54,7 @@ impl Change for Replacement {
     }
 }
 
-/// Checks that an object is the one the path names.
+/// Checks that an object has the name of the path.
 pub(crate) fn check_name(call: &Call, object: &Value) -> Result<()> {
     let name = object.name();
     if name.is_empty() {
@@ -72,7 +72,7 @@ pub(crate) fn check_name(call: &Call, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Checks that an object names the version it is written over, or none where that is allowed.
+/// Checks the resource version of an object against the current one; it may be absent where that is allowed.
 pub(crate) fn check_version(call: &Call, object: &Value, current: u64) -> Result<()> {
     let given = object.resource_version();
     match given {

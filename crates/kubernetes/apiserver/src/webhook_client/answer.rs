@@ -1,4 +1,4 @@
-//! Answers of webhooks, read as upstream's client reads them.
+//! Responses of webhooks, interpreted as upstream's client does.
 
 use capstan_schema::bounded::cut;
 use capstan_schema::memory::{self, MemoryBudget};
@@ -9,10 +9,10 @@ use serde_json::Value;
 /// Most bytes of a plain-text error that are repeated.
 const REPEATED: usize = 2048;
 
-/// Bytes that a decoded answer may take: conversions of whole lists are as large as their objects together.
+/// Memory limit of a decoded response: conversions of whole lists are as large as all their objects.
 pub(super) const MAX_DECODED_ANSWER: usize = 256 * 1024 * 1024;
 
-/// The JSON object of a good answer, or what a bad one means.
+/// The JSON object of a successful response, or the error.
 pub(super) fn read(head: &Parts, body: &[u8], most: usize) -> Result<Value, String> {
     let budget = MemoryBudget::of(most);
     let parsed = memory::from_slice(body, &budget);
@@ -32,7 +32,7 @@ pub(super) fn read(head: &Parts, body: &[u8], most: usize) -> Result<Value, Stri
             head.status.as_u16()
         ));
     }
-    // Upstream reads YAML as well, where any text is a string.
+    // Upstream also accepts YAML, where any text is a string.
     let found = match parsed {
         Ok(answer @ Value::Object(_)) => return failure(&answer).map_or(Ok(answer), Err),
         Ok(Value::Array(_)) => "array",
@@ -45,11 +45,11 @@ pub(super) fn read(head: &Parts, body: &[u8], most: usize) -> Result<Value, Stri
     ))
 }
 
-/// What upstream first reads of an answer, as Go prints the type.
+/// The Go type into which upstream first decodes a response.
 const KIND_OF_ANSWER: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// The message of a `Status` that tells of a failure.
+/// The message of a failed `Status`.
 fn failure(status: &Value) -> Option<String> {
     let is_failure =
         status["kind"] == "Status" && status["apiVersion"] == "v1" && status["status"] != "Success";
@@ -64,7 +64,7 @@ fn content_type(head: &Parts) -> Option<&str> {
     head.headers.get(header::CONTENT_TYPE)?.to_str().ok()
 }
 
-/// What a status code alone means.
+/// The error for a status code alone.
 fn unexpected(head: &Parts, body: &[u8]) -> String {
     let is_text = content_type(head).is_none_or(|content_type| content_type.starts_with("text/"));
     let body = &body[..body.len().min(REPEATED)];

@@ -1,15 +1,15 @@
-//! Where a webhook is: the `clientConfig` of webhook configurations and CustomResourceDefinitions.
+//! The `clientConfig` of webhook configurations and CustomResourceDefinitions.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use url::Url;
 
-/// Where a webhook is and which authority vouches for it.
+/// Address and CA of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
     pub(super) target: Target,
-    /// PEM certificates; none means the authorities of the operating system.
+    /// PEM certificates; empty means the CAs of the operating system.
     pub(super) ca_bundle: Vec<u8>,
 }
 
@@ -19,7 +19,7 @@ pub(super) enum Target {
     Service(Service),
 }
 
-/// A Service of the API that leads to the webhook.
+/// A Service that refers to the webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Service {
     pub(super) namespace: String,
@@ -29,14 +29,14 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// The name the webhook's certificate must carry.
+    /// The name that the webhook's certificate must have.
     pub(super) fn server_name(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
     }
 }
 
 impl ClientConfig {
-    /// Reads a `clientConfig` object. The error is worded as upstream words it.
+    /// Parses a `clientConfig` object. Errors have upstream's text.
     pub fn from_json(config: &Value) -> Result<Self, String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let ca_bundle = STANDARD.decode(text(&config["caBundle"])).unwrap_or_default();
@@ -60,7 +60,7 @@ impl ClientConfig {
         Ok(Self { target, ca_bundle })
     }
 
-    /// The URL a call goes to, as errors show it.
+    /// The URL of a call, as shown in errors.
     pub(super) fn url(&self, timeout_seconds: u64) -> String {
         let (base, path) = match &self.target {
             Target::Url(url) => {
@@ -76,7 +76,7 @@ impl ClientConfig {
         format!("{base}{slash}{path}?timeout={timeout_seconds}s")
     }
 
-    /// Whether the target is this machine: such connections may carry many calls at once.
+    /// Whether the target is this machine: such connections may multiplex calls.
     pub(super) fn is_local(&self) -> bool {
         match &self.target {
             Target::Service(_) => false,

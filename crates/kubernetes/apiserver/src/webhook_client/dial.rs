@@ -1,4 +1,4 @@
-//! Connections to webhooks: by address, by name, or through a Service of the API.
+//! Connections to webhooks: by address, by name, or through a Service.
 
 use std::future::Future;
 use std::io;
@@ -14,21 +14,21 @@ use tokio::net::TcpStream;
 use super::config::Service;
 use crate::auth::{ObjectSource, bucket, key};
 
-/// Why a connection was not made, in Go's words.
+/// Why a connection failed, with Go's text.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct DialError(String);
 
-/// Makes connections.
+/// The connector.
 #[derive(Clone)]
-pub(super) enum Dial {
+pub(super) enum Connector {
     /// To the host of the URL.
     Host,
-    /// To an endpoint of a Service, looked up anew for each connection.
+    /// To an endpoint of a Service, looked up for each connection.
     Service(Service, Arc<dyn ObjectSource>),
 }
 
-impl tower_service::Service<Uri> for Dial {
+impl tower_service::Service<Uri> for Connector {
     type Response = TokioIo<TcpStream>;
     type Error = DialError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, DialError>> + Send>>;
@@ -61,7 +61,7 @@ async fn connect(host: &str, port: u16) -> Result<TokioIo<TcpStream>, DialError>
     for address in addresses {
         match TcpStream::connect(address).await {
             Ok(stream) => {
-                // A lost delay setting costs latency only.
+                // Without the option only latency suffers.
                 let _ = stream.set_nodelay(true);
                 return Ok(TokioIo::new(stream));
             }
@@ -82,7 +82,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// An address behind a Service: a ready endpoint that serves the port.
+/// The address of a ready endpoint of a Service that serves the port.
 fn endpoint(service: &Service, source: &dyn ObjectSource) -> Result<(String, u16), String> {
     let Service { namespace, name, port, .. } = service;
     let stored = source.get(bucket::SERVICES, &key(namespace, name));
@@ -113,7 +113,7 @@ fn from_slices(service: &Service, port: &str, source: &dyn ObjectSource) -> Opti
     })
 }
 
-/// Endpoints are what a Service without slices has: nothing here mirrors the one to the other.
+/// Used for a Service without slices: nothing here mirrors Endpoints to slices.
 fn from_endpoints(service: &Service, port: &str, source: &dyn ObjectSource) -> Option<(String, u16)> {
     let endpoints = source.get(bucket::ENDPOINTS, &key(&service.namespace, &service.name))?;
     endpoints["subsets"].as_array()?.iter().find_map(|subset| {
@@ -135,7 +135,7 @@ mod tests {
     use crate::auth::testing::Objects;
 
     #[test]
-    fn a_service_leads_to_a_ready_endpoint_or_says_why_not() {
+    fn a_service_resolves_to_a_ready_endpoint_or_an_error() {
         let service = Service { namespace: "ns".into(), name: "s".into(), path: "/".into(), port: 443 };
         let objects = Objects::default();
         let find = || endpoint(&service, &objects);

@@ -1,7 +1,7 @@
 //! HTTPS calls to webhooks: POST a review, get a review.
 //!
-//! Connections are kept per target and authority. No proxy is used, redirects are not followed, an answer
-//! is at most [`MAX_ANSWER`] bytes long.
+//! Connections are pooled per target and CA. No proxy is used, redirects are not followed, a response has at most
+//! [`MAX_ANSWER`] bytes.
 
 mod answer;
 mod config;
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use capstan_env::Env;
 pub use config::ClientConfig;
 use config::Target;
-use dial::{Dial, DialError};
+use dial::{Connector, DialError};
 use http::{Method, Request, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector};
@@ -34,26 +34,26 @@ use serde_json::Value;
 
 use crate::auth::ObjectSource;
 
-/// Longest answer that is read.
+/// Largest response in bytes.
 pub const MAX_ANSWER: usize = 32 * 1024 * 1024;
-/// Clients kept; past that all are forgotten and made anew when needed.
+/// Size of the client cache. It is cleared when full.
 const KEPT_CLIENTS: usize = 200;
-/// How long a connection without calls is kept.
+/// Idle timeout of a connection.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// Why a call gave no answer, in the words of upstream's client.
+/// Why a call failed, with the text of upstream's client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The webhook's configuration allows no call.
+    /// The webhook's configuration is invalid.
     #[error("could not get REST client: {0}")]
     Unusable(String),
-    /// The call was made and failed.
+    /// The call failed.
     #[error("failed to call webhook: {0}")]
     Failed(String),
 }
 
 impl CallError {
-    /// The reason alone, as conversion errors show it.
+    /// The reason without prefix, as in conversion errors.
     pub fn reason(&self) -> &str {
         match self {
             Self::Unusable(reason) | Self::Failed(reason) => reason,
@@ -61,9 +61,8 @@ impl CallError {
     }
 }
 
-type HttpClient = Client<HttpsConnector<Dial>, Full<Bytes>>;
+type HttpClient = Client<HttpsConnector<Connector>, Full<Bytes>>;
 
-/// Calls webhooks.
 pub struct WebhookClient {
     source: Arc<dyn ObjectSource>,
     env: Env,
@@ -71,12 +70,12 @@ pub struct WebhookClient {
 }
 
 impl WebhookClient {
-    /// Services that webhooks refer to are looked up in `source`.
+    /// Looks up Services of webhooks in `source`.
     pub fn new(source: Arc<dyn ObjectSource>, env: Env) -> Self {
         Self { source, env, clients: Mutex::default() }
     }
 
-    /// Posts a review of many objects and returns the JSON object that comes back.
+    /// Posts a review of many objects and returns the JSON object of the response.
     pub async fn post(
         &self,
         config: &ClientConfig,
@@ -86,7 +85,7 @@ impl WebhookClient {
         self.post_within(config, review, timeout, answer::MAX_DECODED_ANSWER).await
     }
 
-    /// [`WebhookClient::post`], with an answer that takes at most `memory` bytes once it is decoded.
+    /// Like [`WebhookClient::post`], with a memory limit for the decoded response.
     pub async fn post_within(
         &self,
         config: &ClientConfig,
@@ -95,7 +94,7 @@ impl WebhookClient {
         memory: usize,
     ) -> Result<Value, CallError> {
         let client = self.client(config).map_err(CallError::Unusable)?;
-        // Told to the webhook in whole seconds, rounded up.
+        // Sent to the webhook in whole seconds, rounded up.
         let url = config.url(timeout.as_millis().div_ceil(1000) as u64);
         let failed = |why: String| CallError::Failed(format!("Post {url:?}: {why}"));
         let body = serde_json::to_vec(review).map_err(|error| failed(error.to_string()))?;
@@ -142,16 +141,16 @@ impl WebhookClient {
 
     fn connect(&self, config: &ClientConfig) -> Result<HttpClient, String> {
         let mut tls = trust::tls_config(&config.ca_bundle, &self.env)?;
-        // One connection per call to others: HTTP/2 would tie all calls to one of several backends.
+        // One connection per call to remote targets: HTTP/2 would send all calls to one of several backends.
         tls.alpn_protocols = match config.is_local() {
             true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
             false => vec![b"http/1.1".to_vec()],
         };
         let connector = match &config.target {
-            Target::Url(_) => HttpsConnector::from((Dial::Host, tls)),
+            Target::Url(_) => HttpsConnector::from((Connector::Host, tls)),
             Target::Service(service) => {
                 let name = ServerName::try_from(service.server_name()).map_err(|error| error.to_string())?;
-                let dial = Dial::Service(service.clone(), self.source.clone());
+                let dial = Connector::Service(service.clone(), self.source.clone());
                 HttpsConnector::new(dial, tls, true, Arc::new(FixedServerNameResolver::new(name)))
             }
         };
@@ -163,7 +162,7 @@ impl WebhookClient {
     }
 }
 
-/// What went wrong with a connection, in Go's words.
+/// A connection error with Go's text.
 fn describe(error: &(dyn Error + 'static)) -> String {
     let mut deepest = error.to_string();
     let mut current = Some(error);
@@ -178,7 +177,7 @@ fn describe(error: &(dyn Error + 'static)) -> String {
             return "EOF".into();
         }
         deepest = error.to_string();
-        // An I/O error shows the source of what it wraps, not what it wraps.
+        // An I/O error returns the source of the wrapped error, not the wrapped error.
         let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
         current = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
     }

@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// Answers one request: path and body in, status and body out. None: no answer, ever.
+/// Handles one request: path and body to status and body. `None` means no response, ever.
 type Answer = dyn Fn(&str, Value) -> Option<(u16, String)> + Send + Sync;
 
-/// A webhook server with a certificate of its own authority.
+/// A webhook server with a certificate of its own CA.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) ca_bundle: String,
@@ -67,7 +67,7 @@ impl Server {
         server
     }
 
-    /// A `clientConfig` that leads here.
+    /// A `clientConfig` for this server.
     pub(crate) fn client_config(&self, path: &str) -> Value {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": self.ca_bundle})
     }

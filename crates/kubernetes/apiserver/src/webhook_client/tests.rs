@@ -1,4 +1,4 @@
-//! Calls over loopback TLS: what arrives, what comes back, what is said when nothing does.
+//! Calls over loopback TLS: requests, responses and errors.
 
 use rcgen::{CertificateParams, IsCa, KeyPair};
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn post(config: &Value, timeout: Duration) -> Result<Value, String> {
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn a_review_goes_out_and_comes_back_over_one_connection() {
+async fn reviews_share_one_connection() {
     let server = Server::start(&["127.0.0.1"], |_, body| Some((200, json!({"got": body}).to_string()))).await;
     let client = client(Objects::default());
     let config = ClientConfig::from_json(&server.client_config("/mutate")).unwrap();

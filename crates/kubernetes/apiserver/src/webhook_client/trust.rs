@@ -1,4 +1,4 @@
-//! Which webhook certificates are trusted.
+//! Verification of webhook certificates.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// TLS for calls to webhooks that a bundle of PEM certificates vouches for; none means those of the operating
-/// system. The error is worded as upstream words it.
+/// TLS for calls to webhooks, with the CAs of a PEM bundle, or of the operating system if it is empty. Errors have
+/// upstream's text.
 pub(super) fn tls_config(ca_bundle: &[u8], env: &Env) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_details(provider(), tls_time(env))
         .with_safe_default_protocol_versions()
@@ -40,8 +40,8 @@ pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Bundle, String> {
     Ok(Bundle { chains, bundle })
 }
 
-/// Trusts what chains to the bundle, and what is in the bundle itself: self-signed serving certificates that
-/// are their own authority are common with webhooks, and Go accepts them.
+/// Trusts what chains to the bundle, and certificates in the bundle itself: self-signed serving certificates are
+/// common with webhooks, and Go accepts them.
 #[derive(Debug)]
 pub(super) struct Bundle {
     chains: Arc<WebPkiServerVerifier>,
@@ -91,7 +91,7 @@ impl ServerCertVerifier for Bundle {
     }
 }
 
-/// A TLS failure in Go's words.
+/// A TLS error with Go's text.
 pub(super) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(certificate) = error else { return format!("remote error: tls: {error}") };
     let why = match certificate {
@@ -111,7 +111,7 @@ pub(super) fn describe(error: &Error) -> String {
 }
 
 fn wrong_name(expected: &ServerName<'static>, presented: &[String]) -> String {
-    // rustls shows what kind each name is: `DnsName("a")`, `IpAddress(127.0.0.1)`.
+    // rustls shows the kind of each name: `DnsName("a")`, `IpAddress(127.0.0.1)`.
     let bare = |name: &String| {
         let inner = name.split_once('(').map_or(name.as_str(), |(_, inner)| inner.trim_end_matches(')'));
         inner.trim_matches('"').to_owned()

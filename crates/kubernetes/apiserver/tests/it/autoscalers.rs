@@ -1,4 +1,4 @@
-//! One set of autoscalers in two versions.
+//! Autoscalers in two versions.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn an_autoscaler_is_one_object_in_both_versions() {
         again["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"],
         r#"[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1Gi"}}]"#
     );
-    // What came out goes in again without a change.
+    // Writing back what was read changes nothing.
     let (code, same) = client.call("PUT", &format!("{OLD}/a"), &again).await;
     assert_eq!((code, &same["metadata"]["resourceVersion"]), (200, &again["metadata"]["resourceVersion"]));
 }
@@ -71,7 +71,7 @@ async fn status_is_written_through_its_own_door_in_either_version() {
     assert_eq!((code, &new["status"]["desiredReplicas"]), (200, &json!(3)), "{new}");
     let (_, old) = client.get(&format!("{OLD}/a")).await;
     assert_eq!(old["status"]["desiredReplicas"], 3);
-    // A write to the resource itself keeps the status, even what travels in annotations.
+    // A write to the resource itself keeps the status, including what is in annotations.
     let without = json!({"metadata": {"annotations": null}, "spec": {"maxReplicas": 7}});
     client.patch(&format!("{OLD}/a"), merge, &without).await;
     let (_, kept) = client.get(&format!("{NEW}/a")).await;

@@ -14,7 +14,7 @@ use http_body::Body;
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 
-/// A server and somebody who may do everything.
+/// A server and a user with all permissions.
 #[derive(Clone)]
 pub struct Client {
     server: Server,
@@ -37,7 +37,7 @@ impl Client {
         Self { server, user: User::privileged("tester") }
     }
 
-    /// The same server as somebody else sees it.
+    /// The same server as another user.
     pub fn as_user(&self, user: User) -> Self {
         Self { server: self.server.clone(), user }
     }
@@ -64,7 +64,7 @@ impl Client {
         self.server.handle(request).await
     }
 
-    /// A request whose body does not come.
+    /// A request whose body never arrives.
     pub async fn upload_without_end(&self, method: &str, path: &str) -> http::Response<ReplyBody> {
         let body = StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, Infallible>>());
         let mut request = Request::builder()
@@ -116,7 +116,7 @@ impl Client {
         Events { body: Box::pin(reply.into_body()), buffer: Vec::new() }
     }
 
-    /// Asks until the answer is as wanted. Bounded by the number of tries, not by time.
+    /// Polls until the response matches. Limited by the number of attempts, not by time.
     pub async fn until(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         for _ in 0..10_000 {
             let answer = self.get(path).await;
@@ -156,7 +156,7 @@ impl Events {
         }
     }
 
-    /// What is sent next, as it comes.
+    /// The next chunk.
     pub async fn piece(&mut self) -> Option<Bytes> {
         let Ok(frame) = std::future::poll_fn(|cx| self.body.as_mut().poll_frame(cx)).await?;
         Some(frame.into_data().expect("data"))

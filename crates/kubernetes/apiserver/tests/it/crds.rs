@@ -88,7 +88,7 @@ async fn deleting_a_definition_deletes_its_objects_and_stops_serving_it() {
     client.until(&format!("{CRDS}/foos.example.com"), |(code, _)| *code == 404).await;
     client.until(FOOS, |(code, _)| *code == 404).await;
 
-    // Nothing of the old objects comes back with a definition of the same name.
+    // Old objects do not reappear with a new definition of the same name.
     client.create(CRDS, &definition()).await;
     let (_, list) = client.until(FOOS, |(code, _)| *code == 200).await;
     assert_eq!(list["items"], json!([]));

@@ -1,4 +1,4 @@
-//! What is answered around objects: documents, headers, shapes.
+//! Documents, headers, transformations.
 
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, read};
 
 #[tokio::test]
-async fn an_outdated_address_of_a_document_leads_to_the_present_one() {
+async fn an_outdated_url_of_a_document_redirects_to_the_current_one() {
     let client = Client::start().await;
     let (_, index) = client.get("/openapi/v3").await;
     let present = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().expect("an address");

@@ -1,4 +1,4 @@
-//! A disk that is full: the server lives, reads and deletes work, and other writes work again when there is space.
+//! A full disk: the server is alive, reads and deletes work, and other writes work again when there is space.
 
 use std::time::Duration;
 

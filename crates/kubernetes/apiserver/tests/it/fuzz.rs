@@ -1,5 +1,4 @@
-//! Any request gets an answer: nothing panics, nothing hangs. `cargo xtask fuzz` runs this for longer, with
-//! random seeds.
+//! Any request gets a response: no panic, no hang. `cargo xtask fuzz` runs this for longer, with random seeds.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -20,23 +19,23 @@ use proptest::test_runner::Config as Proptest;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// Simulated time after which an answer, or a piece of one, counts as never coming. Watches last half an hour.
-const PATIENCE: Duration = Duration::from_secs(7200);
+/// Simulated timeout of a response or a chunk of one. Watches last half an hour.
+const TIMEOUT: Duration = Duration::from_secs(7200);
 
-fn config(usual: u32) -> Proptest {
+fn config(cases: u32) -> Proptest {
     let default = Proptest::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { usual };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
     Proptest { cases, failure_persistence: None, ..default }
 }
 
-/// One server for all cases, in a runtime whose clock jumps to whatever is waited for.
-struct Bed {
+/// One server for all cases, in a runtime with simulated time.
+struct FuzzServer {
     runtime: Runtime,
     server: Server,
 }
 
-fn bed() -> &'static Mutex<Bed> {
-    static BED: OnceLock<Mutex<Bed>> = OnceLock::new();
+fn bed() -> &'static Mutex<FuzzServer> {
+    static BED: OnceLock<Mutex<FuzzServer>> = OnceLock::new();
     BED.get_or_init(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -47,7 +46,7 @@ fn bed() -> &'static Mutex<Bed> {
             let pki = Pki::ephemeral(Env::system()).into();
             Server::start(Config::in_memory(), pki).await.expect("an empty server starts")
         });
-        let bed = Bed { runtime, server };
+        let bed = FuzzServer { runtime, server };
         let definition = definition();
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         bed.ask("POST", path, &[], definition.to_string().into());
@@ -74,25 +73,24 @@ fn definition() -> Value {
                 "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-impl Bed {
-    /// Sends a request and reads some of the answer; the status code.
+impl FuzzServer {
+    /// Sends a request and reads some of the response. Returns the status code.
     fn ask(&self, method: &str, target: &str, headers: &[(&str, String)], body: Bytes) -> Option<u16> {
         let mut request = Request::builder().method(method).uri(target);
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        // What is no request at all is for the HTTP library to refuse.
+        // The HTTP library rejects what is not a request at all.
         let mut request = request.body(Full::new(body)).ok()?;
         request.extensions_mut().insert(User::privileged("fuzz"));
         self.runtime.block_on(async {
-            let answer =
-                tokio::time::timeout(PATIENCE, self.server.handle(request)).await.expect("an answer");
+            let answer = tokio::time::timeout(TIMEOUT, self.server.handle(request)).await.expect("an answer");
             let code = answer.status().as_u16();
             let mut body = answer.into_body();
-            // A quiet watch may stay quiet; everything else has an end.
+            // A watch may have no events; everything else ends.
             let whole = body.size_hint().exact().is_some();
             for _ in 0..8 {
-                match tokio::time::timeout(PATIENCE, body.frame()).await {
+                match tokio::time::timeout(TIMEOUT, body.frame()).await {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(_) => {
@@ -110,7 +108,7 @@ fn texts(list: &[&'static str]) -> impl Strategy<Value = String> + Clone + use<>
     select(list.to_vec()).prop_map(str::to_owned)
 }
 
-/// A path that often leads somewhere.
+/// A path that often exists.
 fn path() -> impl Strategy<Value = String> {
     let collection = texts(&[
         "/api/v1/namespaces",
@@ -372,7 +370,7 @@ fn document() -> impl Strategy<Value = Value> {
     prop_oneof![5 => typed, 1 => node]
 }
 
-/// Bodies: objects as JSON, YAML and protobuf, with bytes changed and cut off, and junk.
+/// Bodies: objects as JSON, YAML and protobuf, with bytes changed and truncated, and garbage.
 fn body() -> impl Strategy<Value = Vec<u8>> {
     let whole = prop_oneof![
         6 => document().prop_map(|object| object.to_string().into_bytes()),

@@ -1,4 +1,4 @@
-//! What goes away with time.
+//! Expiration of events and history.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,7 +12,7 @@ use crate::client::Client;
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
-/// A server whose clock stands still until it is moved.
+/// A server with a manual clock.
 async fn at_a_clock() -> (Client, Arc<AtomicI64>) {
     let now = Arc::new(AtomicI64::new(1_800_000_000));
     let clock = now.clone();
@@ -23,7 +23,7 @@ async fn at_a_clock() -> (Client, Arc<AtomicI64>) {
     (Client::with(Config::in_memory().with_env(env)).await, now)
 }
 
-/// Lets minutes pass on both clocks. Time is paused: nobody waits.
+/// Advances both clocks. Tokio's time is paused, so this does not wait.
 async fn pass(now: &AtomicI64, minutes: i64) {
     for _ in 0..minutes {
         now.fetch_add(60, Ordering::Relaxed);
@@ -40,7 +40,7 @@ fn event(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_goes_an_hour_after_it_was_last_written_and_watchers_hear_of_it() {
+async fn an_event_expires_an_hour_after_its_last_write_and_watchers_see_its_deletion() {
     let (client, now) = at_a_clock().await;
     client.create(EVENTS, &event("quiet")).await;
     client.create(EVENTS, &event("repeated")).await;

@@ -1,4 +1,4 @@
-//! More requests at once than are answered.
+//! More concurrent requests than allowed.
 
 use capstan_apiserver::auth::User;
 use capstan_apiserver::{Config, InFlightLimits};
@@ -12,13 +12,13 @@ use crate::client::Client;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 #[tokio::test]
-async fn requests_past_the_limit_are_told_to_come_again() {
+async fn requests_beyond_the_limit_get_429() {
     let limits = InFlightLimits { read_only: 1, mutating: 1 };
     let admin = Client::with(Config::in_memory().trusting_everybody().with_in_flight(limits)).await;
     let jane = admin.as_user(User::new("jane", ["system:authenticated"]));
     let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
 
-    // Its body never comes: it stays in flight.
+    // Its body never arrives: it stays in flight.
     let upload = jane.upload_without_end("POST", MAPS);
     let mut upload = Box::pin(upload);
     assert!(upload.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

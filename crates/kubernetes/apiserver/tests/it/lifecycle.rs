@@ -31,7 +31,7 @@ async fn dependents_follow_their_owner_in_the_background() {
 }
 
 #[tokio::test]
-async fn in_the_foreground_the_owner_goes_last() {
+async fn in_the_foreground_the_owner_is_deleted_last() {
     let client = Client::start().await;
     owner_and_dependent(&client).await;
     let from = client.get(CONFIG_MAPS).await.1["metadata"]["resourceVersion"].clone();

@@ -1,4 +1,4 @@
-//! The whole server in process: requests in, answers and events out.
+//! Tests of the whole server in process.
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod attacks;

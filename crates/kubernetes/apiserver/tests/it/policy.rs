@@ -1,4 +1,4 @@
-//! Roles the server keeps in order by itself.
+//! Roles that the server maintains itself.
 
 use capstan_apiserver::Config;
 use capstan_apiserver::auth::User;
@@ -106,7 +106,7 @@ async fn a_start_that_finds_everything_in_order_writes_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_grants_what_they_do_not_hold_except_where_everybody_is_trusted() {
+async fn permissions_not_held_cannot_be_granted_unless_everything_is_allowed() {
     let somebody = User::new("somebody", ["system:authenticated"]);
     let strict = Client::start().await;
     let binding = json!({

@@ -1,4 +1,4 @@
-//! Quotas: what is used is told, and no more than is allowed can be taken.
+//! Quotas: usage is reported, and limits are enforced.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ async fn until_used(client: &Client, used: &Value) {
 }
 
 #[tokio::test]
-async fn a_quota_tells_what_is_used_and_refuses_what_is_too_much() {
+async fn a_quota_reports_usage_and_rejects_what_exceeds_it() {
     let client = Client::start().await;
     let hard = json!({"secrets": "1", "count/configmaps": "5", "resourcequotas": "1", "count/nothings.example.com": "1"});
     client.create(QUOTAS, &quota(&hard)).await;
@@ -45,7 +45,7 @@ async fn a_quota_tells_what_is_used_and_refuses_what_is_too_much() {
         "secrets \"b\" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1"
     );
     until_used(&client, &json!({"secrets": "1", "count/configmaps": "1", "resourcequotas": "1"})).await;
-    // What uses no more than before passes.
+    // A request that does not increase usage passes.
     let labelled = json!({"metadata": {"labels": {"a": "b"}}});
     assert_eq!(client.patch(&format!("{SECRETS}/a"), "application/merge-patch+json", &labelled).await.0, 200);
 
@@ -100,7 +100,7 @@ async fn pods_are_charged_for_what_they_request() {
 }
 
 #[tokio::test]
-async fn a_scoped_quota_looks_at_the_pods_in_its_scope_only() {
+async fn a_scoped_quota_counts_only_the_pods_in_its_scope() {
     let client = Client::start().await;
     let mut scoped = quota(&json!({"pods": "1"}));
     scoped["spec"]["scopes"] = json!(["Terminating"]);

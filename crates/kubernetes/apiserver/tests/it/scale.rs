@@ -1,4 +1,4 @@
-//! The scale subresource: what clients see of it, write to it and come to own by it.
+//! The scale subresource: reads, writes and field ownership.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn deployment(replicas: i64) -> Value {
         "template": {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
 }
 
-/// Managers of `spec.replicas` with what they did and where.
+/// Managers of `spec.replicas` with operation and subresource.
 fn owners(object: &Value) -> Vec<String> {
     let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or("-").to_owned();
@@ -29,7 +29,7 @@ fn owners(object: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn whoever_scales_owns_the_replicas() {
+async fn the_manager_that_scales_owns_the_replicas() {
     let client = Client::start().await;
     let path = format!("{DEPLOYMENTS}/d");
     client.create(&format!("{DEPLOYMENTS}?fieldManager=maker"), &deployment(1)).await;

@@ -1,8 +1,8 @@
-//! Rights in one namespace lead nowhere else: every kind, subresource, verb and form of path, tried by people whose
-//! rights end at the namespace `foo`.
+//! Permissions in one namespace do not extend beyond it: every kind, subresource, verb and form of path, tried by
+//! users whose permissions end at the namespace `foo`.
 //!
-//! What must happen follows from the scope of a kind in the table of kinds, never from the router: whatever is not in
-//! `foo` is out of reach, by any path.
+//! The expected result follows from the scope of a kind in the table of kinds, never from the router: whatever is not
+//! in `foo` is out of reach, by any path.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, read};
 
-/// In every object outside of `foo`; no answer may show it.
+/// In every object outside of `foo`; no response may contain it.
 const CANARY: &str = "canary-7c1f";
-/// Name of the objects that are out of reach, but for Namespaces: theirs is `bar`.
+/// Name of the objects that are out of reach, except for Namespaces: theirs is `bar`.
 const NAME: &str = "canary";
 const INTRUDER: &str = "intruder";
 
-/// A kind as the tables say it is.
+/// A kind from the table.
 struct Kind {
     group: String,
     version: String,
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Path of the collection as whoever may do everything asks for it.
+    /// Path of the collection for a user with all permissions.
     fn collection(&self, namespace: &str) -> String {
         let (root, plural) = (self.root(), &self.plural);
         if self.namespaced {
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// The object out of reach.
+    /// Name of the object out of reach.
     fn target(&self) -> &'static str {
         if self.is_namespace() { "bar" } else { NAME }
     }
@@ -55,7 +55,7 @@ impl Kind {
         self.group.is_empty() && self.plural == "namespaces"
     }
 
-    /// Reviews that everybody may ask for.
+    /// Reviews that everybody may create.
     fn is_for_everybody(&self) -> bool {
         self.plural.starts_with("selfsubject")
     }
@@ -81,7 +81,7 @@ impl Kind {
     }
 }
 
-/// The least that an object of a kind must say.
+/// The minimal content of an object of a kind.
 fn contents(kind: &Kind) -> Value {
     let template = json!({
         "metadata": {"labels": {"a": "b"}},
@@ -155,7 +155,7 @@ fn contents(kind: &Kind) -> Value {
     }
 }
 
-/// A PKCS#10 request as such objects carry it.
+/// A PKCS#10 request.
 fn certificate_request() -> String {
     use base64::Engine;
     let key = rcgen::KeyPair::generate().expect("a key");
@@ -163,8 +163,8 @@ fn certificate_request() -> String {
     base64::engine::general_purpose::STANDARD.encode(request.pem().expect("PEM"))
 }
 
-/// Every kind that is served: built-in ones, and custom ones of both scopes. One of them is called like Namespaces,
-/// whose paths look as if they led into a namespace.
+/// Every served kind: built-in ones, and custom ones of both scopes. One of them is called `namespaces`, whose paths
+/// look like those of a namespace.
 fn kinds() -> Vec<Kind> {
     let built_in = capstan_builtin::kinds().iter().map(|kind| Kind {
         group: kind.group.into(),
@@ -211,7 +211,7 @@ fn definition(plural: &str, kind: &str, namespaced: bool) -> Value {
 }
 
 /// A server with one object of every kind outside of `foo`.
-async fn furnished() -> Client {
+async fn with_one_object_of_each_kind() -> Client {
     let admin = Client::start().await;
     for namespace in ["foo", "bar"] {
         let object = json!({
@@ -229,7 +229,7 @@ async fn furnished() -> Client {
     let mut refused = Vec::new();
     for kind in kinds().iter().filter(|kind| kind.stored && !kind.is_namespace()) {
         let (code, created) = admin.create(&kind.collection("bar"), &kind.object(NAME, CANARY)).await;
-        // Two groups or versions may show the same objects.
+        // Two groups or versions may have the same objects.
         if code != 201 && code != 409 {
             refused.push(format!("{} {}: {}", kind.group, kind.plural, created["message"]));
         }
@@ -248,12 +248,12 @@ async fn furnished() -> Client {
         let path = format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt");
         admin.until(&path, |(code, _)| *code == 200).await;
     }
-    settle(&admin).await;
+    wait_idle(&admin).await;
     admin
 }
 
-/// Waits until the controllers inside the server have nothing to write.
-async fn settle(client: &Client) {
+/// Waits until the built-in controllers are idle.
+async fn wait_idle(client: &Client) {
     let (mut revision, mut quiet) = (client.server().store().revision(), 0);
     while quiet < 1000 {
         tokio::task::yield_now().await;
@@ -263,7 +263,7 @@ async fn settle(client: &Client) {
     }
 }
 
-/// Everything out of reach, and at which revision.
+/// Everything out of reach, with its revision.
 fn out_of_reach(client: &Client) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for kind in kinds().iter().filter(|kind| kind.stored) {
@@ -283,12 +283,12 @@ fn out_of_reach(client: &Client) -> BTreeMap<String, u64> {
 struct Attempt<'a> {
     kind: &'a Kind,
     path: String,
-    /// The path names the namespace `foo` and a kind that is in none: rights in `foo` get past the authorizer, and
-    /// nothing may be there.
+    /// The path has the namespace `foo` and a cluster-scoped kind: permissions in `foo` pass the authorizer, and
+    /// nothing may be served.
     misplaced: bool,
 }
 
-/// Every path that is not into `foo`.
+/// Every path that does not lead into `foo`.
 fn attempts(kind: &Kind) -> Vec<Attempt<'_>> {
     let (root, plural, name) = (kind.root(), &kind.plural, kind.target());
     let mut paths = Vec::new();
@@ -309,7 +309,7 @@ fn attempts(kind: &Kind) -> Vec<Attempt<'_>> {
             paths.extend(tails.into_iter().map(|tail| (format!("{collection}{tail}"), misplaced)));
         }
     }
-    // The cluster-wide kind called `namespaces` outside of the core group: its objects look like namespaces.
+    // The cluster-scoped kind called `namespaces` outside of the core group: its objects look like namespaces.
     if plural == "namespaces" && !kind.group.is_empty() {
         paths.push((format!("{root}/namespaces/foo"), true));
         paths.push((format!("{root}/namespaces/foo/status"), true));
@@ -317,7 +317,7 @@ fn attempts(kind: &Kind) -> Vec<Attempt<'_>> {
     paths.into_iter().map(|(path, misplaced)| Attempt { kind, path, misplaced }).collect()
 }
 
-/// Sends every verb down a path; what should not have happened.
+/// Sends every verb to a path. Returns what should not have happened.
 async fn try_everything(client: &Client, who: &str, attempt: &Attempt<'_>) -> Vec<String> {
     let kind = attempt.kind;
     let json = "application/json";
@@ -341,7 +341,7 @@ async fn try_everything(client: &Client, who: &str, attempt: &Attempt<'_>) -> Ve
         if verb_in_path && !(matches!(method, "GET" | "DELETE") && query.is_empty()) {
             continue;
         }
-        // Everybody may ask about themselves, but not in a namespace.
+        // Everybody may review their own access, but not in a namespace.
         let permitted = kind.is_for_everybody() && method == "POST";
         if permitted && !attempt.path.contains("/namespaces/") {
             continue;
@@ -372,8 +372,8 @@ async fn try_everything(client: &Client, who: &str, attempt: &Attempt<'_>) -> Ve
 }
 
 #[tokio::test]
-async fn rights_in_one_namespace_lead_nowhere_else_by_any_path() {
-    let admin = furnished().await;
+async fn permissions_in_one_namespace_reach_nothing_else_by_any_path() {
+    let admin = with_one_object_of_each_kind().await;
     let before = out_of_reach(&admin);
     let kinds = kinds();
     let mut wrong = Vec::new();
@@ -383,7 +383,7 @@ async fn rights_in_one_namespace_lead_nowhere_else_by_any_path() {
             wrong.extend(try_everything(&client, who, &attempt).await);
         }
     }
-    settle(&admin).await;
+    wait_idle(&admin).await;
     let after = out_of_reach(&admin);
     for key in before.keys().chain(after.keys()) {
         if before.get(key) != after.get(key) {
@@ -395,10 +395,10 @@ async fn rights_in_one_namespace_lead_nowhere_else_by_any_path() {
 
 #[tokio::test]
 async fn rights_in_one_namespace_are_good_for_everything_in_it() {
-    let admin = furnished().await;
+    let admin = with_one_object_of_each_kind().await;
     let owner = admin.as_user(User::new("admin-of-foo", ["system:authenticated"]));
     let mut refused = Vec::new();
-    // The events here are about something in `bar`.
+    // The events here refer to something in `bar`.
     for kind in kinds().iter().filter(|kind| kind.stored && kind.namespaced && kind.plural != "events") {
         let collection = kind.collection("foo");
         let item = format!("{collection}/own");
@@ -412,7 +412,7 @@ async fn rights_in_one_namespace_are_good_for_everything_in_it() {
         refused.extend(failed.map(|(code, body)| format!("{collection}: {code} {}", body["message"])));
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
-    // The Namespace itself counts as being in itself when rights are looked up, as upstream.
+    // As upstream, a Namespace counts as being in itself for authorization.
     let own = "/api/v1/namespaces/foo";
     assert_eq!(owner.get(own).await.0, 200);
     let label = json!({"metadata": {"labels": {"own": "yes"}}});
@@ -426,10 +426,10 @@ async fn rights_in_one_namespace_are_good_for_everything_in_it() {
 
 #[tokio::test]
 async fn paths_that_fit_no_route_are_answered_as_upstream_answers_them() {
-    let client = furnished().await;
+    let client = with_one_object_of_each_kind().await;
     let mut wrong = Vec::new();
     for (method, path, code) in [
-        // All namespaces are listed and watched together, and nothing else.
+        // Lists and watches of all namespaces, and nothing else.
         ("GET", "/api/v1/secrets", 200),
         ("POST", "/api/v1/secrets", 405),
         ("DELETE", "/api/v1/secrets", 405),
@@ -437,7 +437,7 @@ async fn paths_that_fit_no_route_are_answered_as_upstream_answers_them() {
         ("GET", "/apis/ex.io/v1/widgets", 200),
         ("POST", "/apis/ex.io/v1/widgets", 404),
         ("GET", "/apis/ex.io/v1/widgets/canary", 404),
-        // Methods that a path does not have.
+        // Unsupported methods.
         ("PUT", "/api/v1/namespaces/bar/secrets", 405),
         ("POST", "/api/v1/namespaces/bar/secrets/canary", 405),
         ("POST", "/apis/ex.io/v1/namespaces/bar/widgets/canary", 405),
@@ -449,7 +449,7 @@ async fn paths_that_fit_no_route_are_answered_as_upstream_answers_them() {
         ("DELETE", "/api/v1/watch/namespaces/bar/secrets", 405),
         ("GET", "/api/v1/watch/namespaces/bar/status", 404),
         ("DELETE", "/api/v1/namespaces/bar/status", 405),
-        // Documents are read.
+        // Documents are read-only.
         ("POST", "/version", 405),
         ("POST", "/api", 405),
         ("DELETE", "/apis", 405),
@@ -458,7 +458,7 @@ async fn paths_that_fit_no_route_are_answered_as_upstream_answers_them() {
         ("POST", "/openapi/v3/apis/apps/v1", 405),
         ("POST", "/nowhere", 404),
         ("GET", "/version/", 200),
-        // Empty segments lead nowhere.
+        // Empty segments are not found.
         ("GET", "//version", 404),
         ("GET", "//api/v1/namespaces", 404),
         ("GET", "/api//v1/namespaces", 404),

@@ -16,7 +16,7 @@ fn secret(name: &str, account: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_secret_that_asks_for_a_token_gets_it_and_goes_with_its_account() {
+async fn a_secret_that_requests_a_token_gets_it_and_is_deleted_with_its_account() {
     let client = Client::start().await;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
     let (_, account) = client.create(ACCOUNTS, &account).await;

@@ -1,16 +1,15 @@
-//! `matchConditions`: CEL expressions that must all hold for a webhook to be called.
+//! `matchConditions`: CEL expressions that must all be true for a webhook to be called.
 
 use std::sync::LazyLock;
 
 use capstan_cel::{Activation, Budget, DeclType, Env, EvalError, Field, Program};
 use serde_json::Value;
 
-/// What all conditions of one webhook may cost together.
+/// Cost budget of all conditions of one webhook.
 const BUDGET: i64 = 2_500_000;
-/// What one condition may cost.
+/// Cost limit of one condition.
 const PER_CALL: u64 = 1_000_000;
 
-/// The conditions of one webhook.
 pub(super) struct Conditions {
     compiled: Vec<Condition>,
     ignore_failure: bool,
@@ -21,7 +20,7 @@ struct Condition {
     program: Result<Program, String>,
 }
 
-/// What conditions are evaluated on.
+/// Variables of the conditions.
 pub(super) struct Input<'a> {
     pub(super) object: &'a Value,
     pub(super) old_object: &'a Value,
@@ -43,8 +42,8 @@ impl Conditions {
         self.compiled.is_empty()
     }
 
-    /// Whether all hold. One that is false settles it whatever else fails; an error counts as not matching
-    /// if failures are ignored, and stops the request if not.
+    /// Whether all conditions are true. A false one decides, whatever else fails. An error counts as not matching if
+    /// failures are ignored, and rejects the request otherwise.
     pub(super) fn hold(&self, input: &Input<'_>) -> Result<bool, String> {
         let Environment { any, request, .. } = &*ENVIRONMENT;
         let variables = Activation::new()
@@ -87,8 +86,7 @@ struct Environment {
     request: DeclType,
 }
 
-/// The variables conditions may use. `authorizer` is not among them: an expression that names it does not
-/// compile, and says so.
+/// The variables of conditions. `authorizer` is not supported: an expression that uses it does not compile.
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let text = |name: &str| Field::new(name, DeclType::string());
     let named = |name: &str, fields: Vec<Field>| DeclType::object(fields).named(name);

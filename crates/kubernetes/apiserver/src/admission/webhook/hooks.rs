@@ -1,4 +1,4 @@
-//! Webhook configurations, read once per change.
+//! Webhook configurations, decoded once per change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use crate::webhook_client::ClientConfig;
 
 /// One webhook of one configuration.
 pub(super) struct Hook {
-    /// Name of the webhook, as messages show it.
+    /// Name of the webhook in messages.
     pub(super) name: String,
-    /// Tells webhooks apart across configurations.
+    /// Unique across configurations.
     pub(super) id: String,
     pub(super) client: Result<ClientConfig, String>,
     pub(super) rules: Vec<Rule>,
     pub(super) namespaces: Result<LabelSelector, String>,
     pub(super) objects: Result<LabelSelector, String>,
-    /// Also called for other versions of the resources it asks for.
+    /// Whether it is also called for other versions of its resources.
     pub(super) equivalents: bool,
-    /// A webhook that cannot be called does not stop the request.
+    /// Whether a failed call does not reject the request.
     pub(super) ignore_failure: bool,
     pub(super) side_effects: Option<String>,
     pub(super) timeout: Duration,
     pub(super) review_versions: Vec<String>,
-    /// Called again when a later webhook changed the object.
+    /// Whether it is called again when a later webhook changed the object.
     pub(super) reinvoke: bool,
     pub(super) conditions: Conditions,
 }
@@ -65,14 +65,13 @@ impl Hook {
         }
     }
 
-    /// Whether the webhook promises to do nothing outside on a dry run.
+    /// Whether the webhook declares that it has no side effects on a dry run.
     pub(super) fn allows_dry_run(&self) -> bool {
         matches!(self.side_effects.as_deref(), Some("None" | "NoneOnDryRun"))
     }
 }
 
-/// The webhooks of one kind of configuration, in the order they are called: by configuration name, then as
-/// listed.
+/// The webhooks of one kind of configuration in call order: by configuration name, then as listed.
 pub(super) struct Hooks {
     bucket: &'static str,
     current: ArcSwapOption<(u64, Vec<Hook>)>,
@@ -84,9 +83,9 @@ impl Hooks {
         Self { bucket, current: ArcSwapOption::empty(), reading: Mutex::new(()) }
     }
 
-    /// The webhooks as stored now.
+    /// The currently stored webhooks.
     pub(super) fn current(&self, source: &dyn ObjectSource) -> Arc<(u64, Vec<Hook>)> {
-        // Read before the objects: a write in between makes the list look old, never new.
+        // Read before the objects: a write in between makes the list look outdated, never current.
         let fresh = || {
             let revision = source.bucket_revision(self.bucket);
             let current = self.current.load_full().filter(|current| current.0 == revision);

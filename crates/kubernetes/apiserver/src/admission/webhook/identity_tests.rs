@@ -1,4 +1,4 @@
-//! A mutating webhook cannot make an object another one.
+//! A mutating webhook cannot change the identity of an object.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +26,7 @@ async fn call(server: &Server, method: &str, path: &str, body: &Value) -> (u16, 
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// A server whose webhook applies the patch that an object has in its annotation.
+/// A server whose webhook applies the patch in an annotation of the object.
 async fn server() -> Server {
     let hook = testing::Server::start(&["127.0.0.1"], |_, review| {
         let request = &review["request"];

@@ -1,15 +1,14 @@
-//! Admission webhooks: other programs that change or refuse what clients send.
+//! Admission webhooks: external programs that change or reject objects.
 //!
 //! ```text
-//! request ─► mutating webhooks, one after the other ─► (again, where later ones changed the object)
-//!         ─► validating webhooks, all at once
+//! request ─► mutating webhooks, one after the other ─► (reinvocation, where later ones changed the object)
+//!         ─► validating webhooks, in parallel
 //! ```
 //!
-//! A webhook sees the object in a version it asked for. Between two mutating webhooks the object stays in
-//! the version of the last one and is converted only when the next wants another.
+//! A webhook gets the object in a version that its rules name. Between two mutating webhooks the object stays in the
+//! version of the last one and is converted only when the next needs another.
 
 mod conditions;
-mod form;
 mod hooks;
 #[cfg(test)]
 mod identity_tests;
@@ -17,6 +16,7 @@ mod review;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod versioned_objects;
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -26,10 +26,10 @@ use capstan_env::Env;
 use capstan_schema::memory::{self, MemoryBudget};
 use capstan_schema::patch::json::Patch;
 use conditions::Input;
-use form::Form;
 use futures::future::{BoxFuture, join_all};
 use hooks::{Hook, Hooks};
 use serde_json::Value;
+use versioned_objects::VersionedObjects;
 
 use super::{
     Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,
@@ -47,23 +47,23 @@ pub struct Webhooks {
     validating: Hooks,
 }
 
-/// One webhook to be called, and the form of the object it wants.
+/// A webhook to call, and the version of the object it needs.
 struct Invocation<'a> {
     hook: &'a Hook,
     resource: GroupVersionResource,
     kind: GroupVersionKind,
 }
 
-/// Why a call did not let the request pass.
+/// Why a call did not accept the request.
 enum Failure {
-    /// The webhook could not be asked. What that means is up to its failure policy.
+    /// The call failed. The failure policy decides.
     Calling(String),
-    /// It was asked and refused, or the request cannot go on whatever the policy.
+    /// The webhook rejected the request, or the request fails whatever the policy.
     Refused(Status),
 }
 
 impl Webhooks {
-    /// Configurations and namespaces are read from `source`.
+    /// Reads configurations and namespaces from `source`.
     pub fn new(client: Arc<WebhookClient>, source: Arc<dyn ObjectSource>, env: Env) -> Self {
         Self {
             client,
@@ -77,61 +77,61 @@ impl Webhooks {
     async fn run_mutating(
         &self,
         attributes: &mut AdmissionAttributes,
-        forms: &dyn Representations,
+        representations: &dyn Representations,
     ) -> Result<()> {
         let hooks = self.mutating.current(&*self.source);
-        let matching = matching(&hooks.1, attributes, forms);
+        let matching = matching(&hooks.1, attributes, representations);
         if matching.is_empty() {
             return Ok(());
         }
         let mut reinvocation = Reinvocation::default();
-        self.mutating_round(attributes, forms, &matching, &mut reinvocation, None).await?;
+        self.mutating_round(attributes, representations, &matching, &mut reinvocation, None).await?;
         if !reinvocation.changed {
             return Ok(());
         }
-        // A webhook that was not called the first time is not called now, even if it would match now.
+        // A webhook that was not called the first time is not called now, even if it matches now.
         let again = std::mem::take(&mut reinvocation.again);
-        self.mutating_round(attributes, forms, &matching, &mut reinvocation, Some(&again)).await
+        self.mutating_round(attributes, representations, &matching, &mut reinvocation, Some(&again)).await
     }
 
     async fn mutating_round(
         &self,
         attributes: &mut AdmissionAttributes,
-        forms: &dyn Representations,
+        representations: &dyn Representations,
         matching: &[Invocation<'_>],
         reinvocation: &mut Reinvocation,
         only: Option<&HashSet<String>>,
     ) -> Result<()> {
-        let mut form = Form::taken_from(attributes);
+        let mut form = VersionedObjects::taken_from(attributes);
         for invocation in matching {
             let hook = invocation.hook;
             if only.is_some_and(|only| !only.contains(&hook.id))
-                || !self.wanted(invocation, attributes, &form, forms).await?
+                || !self.wanted(invocation, attributes, &form, representations).await?
             {
                 continue;
             }
             if form.kind != invocation.kind {
-                form = form.converted(&invocation.kind, attributes, forms).await?;
+                form = form.converted(&invocation.kind, attributes, representations).await?;
             }
-            let outcome = self.call_mutating(invocation, attributes, &mut form, forms).await;
+            let outcome = self.call_mutating(invocation, attributes, &mut form, representations).await;
             if matches!(outcome, Ok(true)) {
-                reinvocation.note_change();
+                reinvocation.record_change();
             }
             if hook.reinvoke {
                 reinvocation.called.insert(hook.id.clone());
             }
-            outcome.map(|_| ()).or_else(|failure| hook.judge(failure))?;
+            outcome.map(|_| ()).or_else(|failure| hook.apply_failure_policy(failure))?;
         }
-        form.give_back(attributes, forms).await
+        form.give_back(attributes, representations).await
     }
 
-    /// Whether the object changed.
+    /// Returns whether the object changed.
     async fn call_mutating(
         &self,
         invocation: &Invocation<'_>,
         attributes: &AdmissionAttributes,
-        form: &mut Form<'_>,
-        forms: &dyn Representations,
+        form: &mut VersionedObjects<'_>,
+        representations: &dyn Representations,
     ) -> Result<bool, Failure> {
         let hook = invocation.hook;
         let verdict = self.call(invocation, attributes, form, true).await?;
@@ -162,7 +162,7 @@ impl Webhooks {
         }
         let patched = patch.apply(object.clone()).map_err(|error| internal(error.to_string()))?;
         let changed = patched != *object;
-        let settled = forms.settle(patched, &form.kind).map_err(|status| match status.code {
+        let settled = representations.normalise(patched, &form.kind).map_err(|status| match status.code {
             422 => Failure::Refused(status),
             _ => internal(status.message),
         })?;
@@ -173,21 +173,21 @@ impl Webhooks {
     async fn run_validating(
         &self,
         attributes: &AdmissionAttributes,
-        forms: &dyn Representations,
+        representations: &dyn Representations,
     ) -> Result<()> {
         let hooks = self.validating.current(&*self.source);
-        let matching = matching(&hooks.1, attributes, forms);
-        // Each form of the object is made once, before any call.
-        let mut made = vec![Form::of_request(attributes)];
+        let matching = matching(&hooks.1, attributes, representations);
+        // Each version of the object is converted once, before any call.
+        let mut made = vec![VersionedObjects::of_request(attributes)];
         let mut calls: Vec<(&Invocation<'_>, usize)> = Vec::new();
         for invocation in &matching {
-            if !self.wanted(invocation, attributes, &made[0], forms).await? {
+            if !self.wanted(invocation, attributes, &made[0], representations).await? {
                 continue;
             }
             let position = match made.iter().position(|form| form.kind == invocation.kind) {
                 Some(position) => position,
                 None => {
-                    made.push(made[0].converted(&invocation.kind, attributes, forms).await?);
+                    made.push(made[0].converted(&invocation.kind, attributes, representations).await?);
                     made.len() - 1
                 }
             };
@@ -196,21 +196,21 @@ impl Webhooks {
         let made = &made;
         let outcomes = join_all(calls.iter().map(|(invocation, position)| async move {
             let outcome = self.call(invocation, attributes, &made[*position], false).await;
-            outcome.map(|_| ()).or_else(|failure| invocation.hook.judge(failure))
+            outcome.map(|_| ()).or_else(|failure| invocation.hook.apply_failure_policy(failure))
         }))
         .await;
-        // The first refusal in the order of configuration, whichever came back first.
+        // The first rejection in the order of configuration, not of completion.
         outcomes.into_iter().collect()
     }
 
-    /// Asks a webhook. A verdict that comes back allows the request.
+    /// Calls a webhook. Returns a review result only if it allows the request.
     async fn call(
         &self,
         invocation: &Invocation<'_>,
         attributes: &AdmissionAttributes,
-        form: &Form<'_>,
+        form: &VersionedObjects<'_>,
         mutating: bool,
-    ) -> Result<review::Verdict, Failure> {
+    ) -> Result<review::AdmissionVerdict, Failure> {
         let hook = invocation.hook;
         if attributes.dry_run {
             if hook.side_effects.is_none() {
@@ -233,7 +233,7 @@ impl Webhooks {
         if let Some(why) = review::unreadable(version, &answer) {
             return Err(Failure::Calling(format!("failed to call webhook: {why}")));
         }
-        let verdict = review::verdict(version, &uid, mutating, &answer)
+        let verdict = review::validate_response(version, &uid, mutating, &answer)
             .map_err(|why| Failure::Calling(format!("received invalid webhook response: {why}")))?;
         for warning in &verdict.warnings {
             attributes.warnings.add(warning);
@@ -244,18 +244,18 @@ impl Webhooks {
         }
     }
 
-    /// Whether a webhook whose rules match wants to see the request.
+    /// Whether a webhook with matching rules also matches by its selectors and conditions.
     async fn wanted(
         &self,
         invocation: &Invocation<'_>,
         attributes: &AdmissionAttributes,
-        form: &Form<'_>,
-        forms: &dyn Representations,
+        form: &VersionedObjects<'_>,
+        representations: &dyn Representations,
     ) -> Result<bool> {
         let Invocation { hook, kind, .. } = invocation;
         let in_namespace = self.namespace_selected(hook, attributes, form);
         let object_selected = form.selected(&hook.objects);
-        // Not selected in one way is not wanted, even if the other way cannot be decided.
+        // If one selector does not match, an error of the other does not matter.
         if matches!(in_namespace, Ok(false)) || matches!(object_selected, Ok(false)) {
             return Ok(false);
         }
@@ -266,7 +266,7 @@ impl Webhooks {
         }
         let converted = match form.kind == *kind {
             true => None,
-            false => Some(form.converted(kind, attributes, forms).await?),
+            false => Some(form.converted(kind, attributes, representations).await?),
         };
         let seen = converted.as_ref().unwrap_or(form);
         let request = Value::Object(review::request(attributes, &attributes.resource, kind));
@@ -285,7 +285,7 @@ impl Webhooks {
         &self,
         hook: &Hook,
         attributes: &AdmissionAttributes,
-        form: &Form<'_>,
+        form: &VersionedObjects<'_>,
     ) -> Result<bool> {
         let is_namespace = attributes.resource.resource == "namespaces";
         if attributes.namespace.is_empty() && !is_namespace {
@@ -311,27 +311,31 @@ impl Admission for Webhooks {
     fn mutate<'a>(
         &'a self,
         attributes: &'a mut AdmissionAttributes,
-        forms: &'a dyn Representations,
+        representations: &'a dyn Representations,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.run_mutating(attributes, forms))
+        Box::pin(self.run_mutating(attributes, representations))
     }
 
     fn validate<'a>(
         &'a self,
         attributes: &'a AdmissionAttributes,
-        forms: &'a dyn Representations,
+        representations: &'a dyn Representations,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.run_validating(attributes, forms))
+        Box::pin(self.run_validating(attributes, representations))
     }
 }
 
 impl Hook {
-    /// What a failed call means for the request.
-    fn judge(&self, failure: Failure) -> Result<()> {
+    /// Applies the failure policy to a failed call.
+    fn apply_failure_policy(&self, failure: Failure) -> Result<()> {
         match failure {
             Failure::Refused(status) => Err(status),
             Failure::Calling(why) if self.ignore_failure => {
-                tracing::warn!(webhook = self.name, why, "webhook cannot be called, its policy is to go on");
+                tracing::warn!(
+                    webhook = self.name,
+                    why,
+                    "cannot call a webhook; ignored by its failure policy"
+                );
                 Ok(())
             }
             Failure::Calling(why) => {
@@ -341,17 +345,18 @@ impl Hook {
     }
 }
 
-/// The webhooks whose rules match a request, each with the form of the request's resource that its rules name:
-/// the request's own if they do, else another served version.
+/// The webhooks with matching rules, each with the version of the resource that its rules name: the request's own if
+/// possible, else another served version.
 fn matching<'a>(
     hooks: &'a [Hook],
     attributes: &AdmissionAttributes,
-    forms: &dyn Representations,
+    representations: &dyn Representations,
 ) -> Vec<Invocation<'a>> {
     if hooks.is_empty() || is_exempt(attributes) {
         return Vec::new();
     }
-    let equivalents = LazyCell::new(|| forms.equivalents(&attributes.resource, &attributes.subresource));
+    let equivalents =
+        LazyCell::new(|| representations.equivalents(&attributes.resource, &attributes.subresource));
     let form = |hook: &Hook| {
         if hook.rules.iter().any(|rule| rule.matches(attributes, &attributes.resource)) {
             return Some((attributes.resource.clone(), attributes.kind.clone()));
@@ -359,7 +364,7 @@ fn matching<'a>(
         if !hook.equivalents {
             return None;
         }
-        // Earlier rules count first, whichever version they name.
+        // The first matching rule counts, whichever version it names.
         hook.rules.iter().find_map(|rule| {
             let mut others = equivalents.iter().filter(|(resource, _)| *resource != attributes.resource);
             others.find(|(resource, _)| rule.matches(attributes, resource)).cloned()
@@ -371,7 +376,7 @@ fn matching<'a>(
         .collect()
 }
 
-/// Configurations of admission itself never pass through webhooks, or a broken one could not be mended.
+/// Webhook configurations themselves never pass through webhooks, or a broken one could not be fixed.
 fn is_exempt(attributes: &AdmissionAttributes) -> bool {
     attributes.kind.group == "admissionregistration.k8s.io"
         && matches!(
@@ -385,19 +390,19 @@ fn is_exempt(attributes: &AdmissionAttributes) -> bool {
         )
 }
 
-/// Which webhooks are to be called again.
+/// Which webhooks must be called again.
 #[derive(Default)]
 struct Reinvocation {
-    /// Some webhook changed the object.
+    /// Whether a webhook changed the object.
     changed: bool,
-    /// Called since the last change and willing to be called again.
+    /// Called since the last change, with reinvocation enabled.
     called: HashSet<String>,
     /// Called before a change.
     again: HashSet<String>,
 }
 
 impl Reinvocation {
-    fn note_change(&mut self) {
+    fn record_change(&mut self) {
         self.changed = true;
         self.again.extend(self.called.drain());
     }

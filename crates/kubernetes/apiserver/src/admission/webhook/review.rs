@@ -1,4 +1,4 @@
-//! AdmissionReview: the question and its answer.
+//! AdmissionReview requests and responses.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,15 +10,15 @@ use crate::admission::{AdmissionAttributes, GroupVersionKind, GroupVersionResour
 use crate::auth::review::user_info;
 use crate::status::{Cause, Details, Status};
 
-/// Warnings of one answer that are looked at, and bytes of each: more cannot be sent on.
+/// Most warnings read from one response, and bytes of each: more cannot be sent on.
 const MAX_WARNINGS: usize = 1_000;
 const MAX_WARNING: usize = 32 * 1024;
-/// Bytes of a text in a refusal.
+/// Longest text of a rejection, in bytes.
 const MAX_DENIAL: usize = 16 * 1024;
-/// Causes of a refusal that are handed on.
+/// Most causes of a rejection that are passed on.
 const MAX_CAUSES: usize = 100;
 
-/// The request part of a review without uid and objects: what `matchConditions` see.
+/// The request of a review without uid and objects, for `matchConditions`.
 pub(super) fn request(
     attributes: &AdmissionAttributes,
     resource: &GroupVersionResource,
@@ -50,7 +50,7 @@ pub(super) fn request(
     request
 }
 
-/// The whole question. Objects are borrowed: they are written once, on the wire.
+/// The complete review. Objects are borrowed and serialized once, to the wire.
 #[derive(Serialize)]
 pub(super) struct Question<'a> {
     kind: &'static str,
@@ -85,24 +85,24 @@ impl<'a> Question<'a> {
     }
 }
 
-/// The first version of AdmissionReview that the webhook takes and we speak.
+/// The first version of AdmissionReview that the webhook accepts and we support.
 pub(super) fn version(accepted: &[String]) -> Result<&str, String> {
     let known = accepted.iter().map(String::as_str).find(|version| matches!(*version, "v1" | "v1beta1"));
     known.ok_or_else(|| "webhook does not accept known AdmissionReview versions (v1, v1beta1)".into())
 }
 
-/// What a webhook decided.
-pub(super) struct Verdict {
+/// The decision of a webhook.
+pub(super) struct AdmissionVerdict {
     pub(super) allowed: bool,
-    /// `status` of the answer.
+    /// `status` of the response.
     pub(super) result: Value,
-    /// A JSON patch, empty if there is none.
+    /// A JSON patch; empty if there is none.
     pub(super) patch: Vec<u8>,
     pub(super) patch_type: String,
     pub(super) warnings: Vec<String>,
 }
 
-/// What keeps an answer from being read at all. The error is the part after `failed to call webhook: `.
+/// Why a response cannot be decoded. The error is the part after `failed to call webhook: `.
 pub(super) fn unreadable(version: &str, answer: &Value) -> Option<String> {
     let got = GroupVersionKind::of(answer);
     if got.group == "admission.k8s.io" && got.kind == "AdmissionReview" && got.version != version {
@@ -123,8 +123,13 @@ pub(super) fn unreadable(version: &str, answer: &Value) -> Option<String> {
     ))
 }
 
-/// Checks an answer. The error is the part after `received invalid webhook response: `.
-pub(super) fn verdict(version: &str, uid: &str, mutating: bool, answer: &Value) -> Result<Verdict, String> {
+/// Validates a response. The error is the part after `received invalid webhook response: `.
+pub(super) fn validate_response(
+    version: &str,
+    uid: &str,
+    mutating: bool,
+    answer: &Value,
+) -> Result<AdmissionVerdict, String> {
     let response = &answer["response"];
     if !response.is_object() {
         return Err("webhook response was absent".into());
@@ -157,10 +162,10 @@ pub(super) fn verdict(version: &str, uid: &str, mutating: bool, answer: &Value) 
             _ => {}
         }
     } else {
-        // Neither uid nor patch type were looked at in v1beta1.
+        // v1beta1 required neither uid nor patch type.
         patch_type = "JSONPatch".into();
     }
-    Ok(Verdict {
+    Ok(AdmissionVerdict {
         allowed: response["allowed"].as_bool().unwrap_or_default(),
         result: response["status"].clone(),
         patch: if mutating { patch } else { Vec::new() },
@@ -175,7 +180,7 @@ pub(super) fn verdict(version: &str, uid: &str, mutating: bool, answer: &Value) 
     })
 }
 
-/// A refusal by a webhook, with the webhook's own code, reason and details.
+/// A rejection with the webhook's own code, reason and details.
 pub(super) fn denial(webhook: &str, result: &Value) -> Status {
     let text = |value: &Value| cut(value.as_str().unwrap_or_default(), MAX_DENIAL);
     let denied = format!("admission webhook {webhook:?} denied the request");
@@ -185,7 +190,7 @@ pub(super) fn denial(webhook: &str, result: &Value) -> Status {
         ("", reason) => format!("{denied}: {reason}"),
         (message, _) => format!("{denied}: {message}"),
     };
-    // A refusal never looks like a success.
+    // A rejection never has a success code.
     let code = result["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
     let code = if code < 400 { 400 } else { code };
     let details = &result["details"];

@@ -1,4 +1,4 @@
-//! Which requests a webhook asks to see.
+//! Rules of webhooks.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ impl Rule {
         }
     }
 
-    /// Whether a request is meant, seen as one about `resource`.
+    /// Whether the rule matches a request, treated as one for `resource`.
     pub(super) fn matches(&self, request: &AdmissionAttributes, resource: &GroupVersionResource) -> bool {
         let any = |items: &[String], wanted: &str| items.iter().any(|item| item == "*" || item == wanted);
         self.scope_matches(request, resource)
@@ -44,7 +44,7 @@ impl Rule {
     }
 
     fn scope_matches(&self, request: &AdmissionAttributes, resource: &GroupVersionResource) -> bool {
-        // Requests about a Namespace carry its name as namespace, yet Namespaces are cluster-wide.
+        // Requests for a Namespace have its name as namespace, but Namespaces are cluster-scoped.
         let is_namespace =
             resource.group.is_empty() && resource.version == "v1" && resource.resource == "namespaces";
         let namespaced = !is_namespace && !request.namespace.is_empty();

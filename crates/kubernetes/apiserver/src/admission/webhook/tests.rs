@@ -1,4 +1,4 @@
-//! Webhooks over loopback: who is asked, what they see, what their answers do.
+//! Webhooks over loopback: which are called, what they receive, what their responses do.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +39,7 @@ impl Representations for Widgets {
         Box::pin(std::future::ready(Ok(object)))
     }
 
-    fn settle(&self, mut object: Value, _: &GroupVersionKind) -> Result<Value> {
+    fn normalise(&self, mut object: Value, _: &GroupVersionKind) -> Result<Value> {
         if object["spec"].is_string() {
             return Err(Status::bad_request("spec must be an object"));
         }
@@ -76,7 +76,7 @@ fn widget() -> Value {
     })
 }
 
-/// Everything about widgets of one version.
+/// A rule for everything about widgets of one version.
 fn rule(version: &str) -> Value {
     json!({
         "operations": ["*"], "apiGroups": ["example.org"], "apiVersions": [version],
@@ -113,7 +113,7 @@ fn plane(mutating: &[Value], validating: &[Value]) -> Plane {
     Plane { webhooks: Webhooks::new(client, objects.clone(), env), objects }
 }
 
-/// An answer to a review.
+/// A response to a review.
 fn respond(review: &Value, response: Value) -> Option<(u16, String)> {
     let mut response = response;
     response["uid"] = review["request"]["uid"].clone();
@@ -136,7 +136,7 @@ fn called(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_review_says_everything_about_the_request() {
+async fn a_review_has_all_attributes_of_the_request() {
     let server = allowing().await;
     let plane = plane(&[], &[hook(&server, "v", json!({}))]);
     let mut request = create(widget());
@@ -273,7 +273,7 @@ async fn a_webhook_is_asked_again_if_a_later_one_changed_the_object() {
     let plane = plane(&hooks, &[]);
     let mut request = create(widget());
     plane.webhooks.mutate(&mut request, &Widgets).await.unwrap();
-    // The change is the third's own: it and those after it have seen it.
+    // The change is the third's own, so it and those after it have seen it.
     assert_eq!(called(&server), ["first", "once", "grow", "last", "first"]);
     assert_eq!(request.object.unwrap()["spec"]["size"], 2);
 }
@@ -494,7 +494,7 @@ async fn conditions_that_fail_stop_the_request_unless_failures_are_ignored() {
             "widgets.example.org \"w\" is forbidden: expression 'object.spec.missing == 1' resulted in error: no such key: missing"
         )
     );
-    // One that is false settles it, whatever fails beside it.
+    // A false one decides, whatever fails.
     let mixed = json!([failing[0], {"name": "b", "expression": "false"}]);
     for changes in
         [json!({"matchConditions": mixed}), json!({"matchConditions": failing, "failurePolicy": "Ignore"})]

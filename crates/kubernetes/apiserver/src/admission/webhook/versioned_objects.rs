@@ -1,4 +1,4 @@
-//! The object of a request in the version a webhook wants.
+//! The object of a request in the version that a webhook needs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use crate::admission::{AdmissionAttributes, GroupVersionKind, Representations};
 use crate::status::{Result, Status};
 
 /// New and old object in one version.
-pub(super) struct Form<'a> {
+pub(super) struct VersionedObjects<'a> {
     pub(super) kind: GroupVersionKind,
     object: Option<Cow<'a, Value>>,
     old_object: Option<Arc<Value>>,
-    /// The object as the request has it, while this form is another one of the same.
+    /// The object in the version of the request, if this is another version of it.
     original: Option<Cow<'a, Value>>,
 }
 
-impl<'a> Form<'a> {
-    /// As the client sent it.
+impl<'a> VersionedObjects<'a> {
+    /// In the version of the request.
     pub(super) fn of_request(attributes: &'a AdmissionAttributes) -> Self {
         Self {
             kind: attributes.kind.clone(),
@@ -29,9 +29,9 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// As the client sent it, taken out of the request until [`Form::give_back`].
-    pub(super) fn taken_from(attributes: &mut AdmissionAttributes) -> Form<'static> {
-        Form {
+    /// In the version of the request, moved out of the attributes until [`VersionedObjects::give_back`].
+    pub(super) fn taken_from(attributes: &mut AdmissionAttributes) -> VersionedObjects<'static> {
+        VersionedObjects {
             kind: attributes.kind.clone(),
             object: attributes.object.take().map(Cow::Owned),
             old_object: attributes.old_object.clone(),
@@ -47,13 +47,13 @@ impl<'a> Form<'a> {
         self.old_object.as_deref()
     }
 
-    /// Puts a changed object in place of the present one.
+    /// Replaces the new object.
     pub(super) fn replace(&mut self, object: Value) {
         self.object = Some(Cow::Owned(object));
         self.original = None;
     }
 
-    /// Whether the labels of the new or of the old object are selected.
+    /// Whether the labels of the new or of the old object match the selector.
     pub(super) fn selected(&self, selector: &Result<LabelSelector, String>) -> Result<bool> {
         let selector = selector.as_ref().map_err(Status::internal)?;
         let selects = |object: &Value| selector.matches_labels(object["metadata"]["labels"].as_object());
@@ -62,45 +62,49 @@ impl<'a> Form<'a> {
             || self.old_object().is_some_and(selects))
     }
 
-    /// The same objects in another form.
+    /// Converts the objects to another version.
     pub(super) async fn converted(
         &self,
         kind: &GroupVersionKind,
         attributes: &AdmissionAttributes,
-        forms: &dyn Representations,
-    ) -> Result<Form<'static>> {
-        let mut other = Form { kind: kind.clone(), object: None, old_object: None, original: None };
+        representations: &dyn Representations,
+    ) -> Result<VersionedObjects<'static>> {
+        let mut other =
+            VersionedObjects { kind: kind.clone(), object: None, old_object: None, original: None };
         if let Some(object) = self.object() {
-            // By way of the request's own version, as upstream goes: what does not survive there is lost
-            // here too.
+            // By way of the request's own version, as upstream: fields that do not survive there are lost here too.
             let own = match &self.original {
                 Some(original) => original.clone().into_owned(),
-                None => converted(object.clone(), &attributes.kind, forms).await?,
+                None => converted(object.clone(), &attributes.kind, representations).await?,
             };
-            other.object = Some(Cow::Owned(converted(own.clone(), kind, forms).await?));
+            other.object = Some(Cow::Owned(converted(own.clone(), kind, representations).await?));
             other.original = (*kind != attributes.kind).then_some(Cow::Owned(own));
         }
         if let Some(old) = &attributes.old_object {
-            other.old_object = Some(Arc::new(converted((**old).clone(), kind, forms).await?));
+            other.old_object = Some(Arc::new(converted((**old).clone(), kind, representations).await?));
         }
         Ok(other)
     }
 
-    /// Gives the object back to the request, changed or not.
+    /// Moves the object back into the attributes, changed or not.
     pub(super) async fn give_back(
         self,
         attributes: &mut AdmissionAttributes,
-        forms: &dyn Representations,
+        representations: &dyn Representations,
     ) -> Result<()> {
         let Some(object) = self.original.or(self.object) else { return Ok(()) };
-        attributes.object = Some(converted(object.into_owned(), &attributes.kind, forms).await?);
+        attributes.object = Some(converted(object.into_owned(), &attributes.kind, representations).await?);
         Ok(())
     }
 }
 
-async fn converted(object: Value, kind: &GroupVersionKind, forms: &dyn Representations) -> Result<Value> {
+async fn converted(
+    object: Value,
+    kind: &GroupVersionKind,
+    representations: &dyn Representations,
+) -> Result<Value> {
     if GroupVersionKind::of(&object) == *kind {
         return Ok(object);
     }
-    forms.convert(object, kind).await.map_err(|status| Status::internal(status.message))
+    representations.convert(object, kind).await.map_err(|status| Status::internal(status.message))
 }

@@ -1,4 +1,4 @@
-//! Aggregated ClusterRoles: their rules are gathered from the ClusterRoles their selectors match.
+//! Aggregated ClusterRoles: their rules are collected from the ClusterRoles that their selectors match.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::policy::text;
 use super::rule::PolicyRule;
 
-/// The `rules` an aggregating ClusterRole must have, if they differ from what it has. None for a role that
-/// does not aggregate, whose selectors cannot be read, or that is already right. The caller writes them
-/// with server-side apply as `clusterrole-aggregation-controller`, as upstream's controller does.
+/// The `rules` that an aggregated ClusterRole must have, if they differ from the current ones. `None` for a role
+/// without aggregation, with invalid selectors, or with correct rules. The caller writes them with server-side apply
+/// as `clusterrole-aggregation-controller`, as upstream's controller does.
 pub fn aggregated_rules(role: &Value, cluster_roles: &[Arc<Value>]) -> Option<Value> {
     let selectors = role["aggregationRule"].as_object()?.get("clusterRoleSelectors");
     let selectors = selectors.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

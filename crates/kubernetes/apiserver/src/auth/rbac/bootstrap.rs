@@ -1,6 +1,6 @@
-//! The roles and bindings every server starts with: those whose subjects exist on a management plane or in
-//! a simulated workload cluster. Roles of upstream components that never run here (scheduler, DNS, volume
-//! provisioners, the controllers of kube-controller-manager) are left out.
+//! The bootstrap policy: default roles and bindings whose subjects exist on a management plane or in a simulated
+//! workload cluster. Roles of upstream components that never run here (scheduler, DNS, volume provisioners, the
+//! controllers of kube-controller-manager) are left out.
 
 use std::sync::LazyLock;
 
@@ -26,14 +26,13 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const RESOURCE: &str = "resource.k8s.io";
 const STORAGE: &str = "storage.k8s.io";
 
-/// ClusterRoles, then ClusterRoleBindings, as they are to be created or reconciled at start. Aggregating
-/// roles come with their rules already gathered, and after the roles they gather from: whoever gathers
-/// while they are being created finds nothing to change.
+/// ClusterRoles, then ClusterRoleBindings, to create or reconcile at startup. Aggregated roles have their rules and
+/// come after the roles they aggregate, so that the aggregation controller finds nothing to change meanwhile.
 pub fn bootstrap_policy() -> &'static [Value] {
     static POLICY: LazyLock<Vec<Value>> = LazyLock::new(|| {
         let mut roles = cluster_roles();
         gather(&mut roles);
-        // A role that gathers another has at least the rules of that one.
+        // A role that aggregates another has at least the rules of that one.
         roles.sort_by_key(|role| match role.get("aggregationRule") {
             Some(_) => role["rules"].as_array().map_or(0, Vec::len),
             None => 0,
@@ -44,7 +43,7 @@ pub fn bootstrap_policy() -> &'static [Value] {
     &POLICY
 }
 
-/// Fills the rules of aggregating roles until nothing changes: `admin` gathers `edit`, which gathers `view`.
+/// Aggregates rules until nothing changes: `admin` aggregates `edit`, which aggregates `view`.
 fn gather(roles: &mut [Value]) {
     loop {
         let all: Vec<std::sync::Arc<Value>> = roles.iter().cloned().map(Into::into).collect();
@@ -248,7 +247,7 @@ fn cluster_role_bindings() -> Vec<Value> {
         bind("system:basic-user", &[authenticated]),
         bind("system:discovery", &[authenticated]),
         bind("system:monitoring", &[("Group", "system:monitoring")]),
-        // Without subjects, as upstream: nodes are trusted by whoever adds them here.
+        // Without subjects, as upstream: here nodes are trusted by whoever adds them.
         bind("system:node", &[]),
         bind("system:node-proxier", &[("User", "system:kube-proxy")]),
         bind("system:public-info-viewer", &[authenticated, ("Group", "system:unauthenticated")]),

@@ -1,26 +1,25 @@
-//! Whether some rules allow everything that others allow.
+//! Checks whether some rules allow everything that others allow.
 //!
-//! A rule stands for every combination of its verbs, groups, resources and names, and each of them must be
-//! covered by some rule that is held. A rule of 5 kB can stand for a hundred million combinations, so they are
-//! never written out. What one rule covers of another is a block: some of its verbs, of its groups, of its
-//! resources and of its names, in all combinations. Blocks are taken away from the whole until nothing is left,
-//! or what is left is missing.
+//! A rule stands for every combination of its verbs, groups, resources and names, and each of them must be covered by
+//! some held rule. A rule of 5 kB can stand for a hundred million combinations, so they are never expanded. What one
+//! rule covers of another is a block: all combinations of some of its verbs, groups, resources and names. Blocks are
+//! subtracted from the whole until nothing is left, or the rest is missing.
 
 use std::collections::HashMap;
 
 use super::rule::{ALL, PolicyRule, prefix_matches};
 
-/// Steps of one comparison: entries looked at and words of blocks compared. Rules people write take thousands.
+/// Limit of steps of one comparison: entries visited and words of blocks compared. Handwritten rules take thousands.
 const MAX_WORK: usize = 20_000_000;
 
-/// The comparison takes more steps than one request may.
+/// The comparison exceeds the limit of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
-/// What of some rules nobody covers.
+/// Combinations that are not covered.
 #[derive(Debug, Default)]
 pub(super) struct Missing<'w> {
-    blocks: Vec<(Whole<'w>, Vec<Block>)>,
+    blocks: Vec<(WantedRule<'w>, Vec<Block>)>,
 }
 
 /// What no rule of `held` covers of the `wanted` ones.
@@ -29,10 +28,10 @@ pub(super) fn uncovered<'h, 'w>(
     wanted: &'w [PolicyRule],
 ) -> Result<Missing<'w>, TooComplex> {
     let mut work = Work { left: MAX_WORK };
-    let held = Held::new(held.into_iter().collect(), &mut work)?;
+    let held = HeldRules::new(held.into_iter().collect(), &mut work)?;
     let mut blocks = Vec::new();
     for rule in wanted {
-        for whole in [Whole::resources(rule), Whole::paths(rule)].into_iter().flatten() {
+        for whole in [WantedRule::resources(rule), WantedRule::paths(rule)].into_iter().flatten() {
             let missing = held.missing(&whole, &mut work)?;
             if !missing.is_empty() {
                 blocks.push((whole, missing));
@@ -47,12 +46,12 @@ impl Missing<'_> {
         self.blocks.is_empty()
     }
 
-    /// How many combinations are missing.
+    /// Number of missing combinations.
     pub(super) fn count(&self) -> usize {
         self.blocks.iter().flat_map(|(_, blocks)| blocks).map(Block::count).fold(0, usize::saturating_add)
     }
 
-    /// The missing combinations as rules that each name one verb and one thing, at most `limit` of them.
+    /// The missing combinations as rules with one verb and one resource each, at most `limit` of them.
     pub(super) fn atoms(&self, limit: usize) -> Vec<PolicyRule> {
         let mut out = Vec::new();
         for (whole, blocks) in &self.blocks {
@@ -65,7 +64,7 @@ impl Missing<'_> {
     }
 }
 
-/// Steps that are left.
+/// Remaining steps.
 struct Work {
     left: usize,
 }
@@ -77,7 +76,7 @@ impl Work {
     }
 }
 
-/// Positions in a list.
+/// A set of indexes of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bits(Vec<u64>);
 
@@ -122,46 +121,46 @@ impl Bits {
     }
 }
 
-/// What two rules can be compared by, in the order combinations are written in: groups, resources, verbs and
-/// names; of paths only paths and verbs, as resources and verbs.
-const SIDES: usize = 4;
+/// The dimensions of a rule, in the order in which combinations are listed: groups, resources, verbs and names. For
+/// paths only paths and verbs are used, as resources and verbs.
+const DIMENSIONS: usize = 4;
 const GROUPS: usize = 0;
 const RESOURCES: usize = 1;
 const VERBS: usize = 2;
 const NAMES: usize = 3;
 
-/// All combinations of some entries on every side.
+/// All combinations of some entries in every dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Block([Bits; SIDES]);
+struct Block([Bits; DIMENSIONS]);
 
 impl Block {
     fn words(&self) -> usize {
-        self.0.iter().map(|side| side.0.len()).sum()
+        self.0.iter().map(|dimension| dimension.0.len()).sum()
     }
 
     fn count(&self) -> usize {
         self.0.iter().map(Bits::count).fold(1, usize::saturating_mul)
     }
 
-    /// What is left of this block without another one, as blocks that do not overlap.
+    /// This block without another one, as blocks that do not overlap.
     fn without(self, other: &Self, out: &mut Vec<Self>) {
         if self.0.iter().zip(&other.0).any(|(own, other)| own.and(other).is_empty()) {
             out.push(self);
             return;
         }
         let mut inside = self;
-        for side in 0..SIDES {
-            let outside = inside.0[side].without(&other.0[side]);
+        for dimension in 0..DIMENSIONS {
+            let outside = inside.0[dimension].without(&other.0[dimension]);
             if !outside.is_empty() {
                 let mut left = inside.clone();
-                left.0[side] = outside;
+                left.0[dimension] = outside;
                 out.push(left);
-                inside.0[side] = inside.0[side].and(&other.0[side]);
+                inside.0[dimension] = inside.0[dimension].and(&other.0[dimension]);
             }
         }
     }
 
-    fn combinations(&self) -> impl Iterator<Item = [usize; SIDES]> + '_ {
+    fn combinations(&self) -> impl Iterator<Item = [usize; DIMENSIONS]> + '_ {
         let [groups, resources, verbs, names] = &self.0;
         groups.positions().flat_map(move |group| {
             resources.positions().flat_map(move |resource| {
@@ -173,14 +172,14 @@ impl Block {
     }
 }
 
-/// The entries of one side of a wanted rule, each once.
+/// The entries of one dimension of a wanted rule, without duplicates.
 #[derive(Debug)]
-struct Side<'w> {
+struct Dimension<'w> {
     entries: Vec<&'w str>,
     positions: HashMap<&'w str, usize>,
 }
 
-impl<'w> Side<'w> {
+impl<'w> Dimension<'w> {
     fn new(list: &'w [String]) -> Self {
         let mut out = Self { entries: Vec::new(), positions: HashMap::new() };
         for entry in list {
@@ -192,7 +191,7 @@ impl<'w> Side<'w> {
         out
     }
 
-    /// One entry that stands for no restriction on this side.
+    /// A single entry: no restriction in this dimension.
     fn unrestricted() -> Self {
         Self { entries: vec![""], positions: HashMap::new() }
     }
@@ -209,10 +208,10 @@ impl<'w> Side<'w> {
     }
 }
 
-/// A wanted rule, or one half of it: a rule may be about resources and about paths.
+/// A wanted rule, or one half of it: a rule may have both resources and paths.
 #[derive(Debug)]
-struct Whole<'w> {
-    sides: [Side<'w>; SIDES],
+struct WantedRule<'w> {
+    dimensions: [Dimension<'w>; DIMENSIONS],
     about: About<'w>,
     /// Whether it is limited to names.
     named: bool,
@@ -222,43 +221,45 @@ struct Whole<'w> {
 enum About<'w> {
     /// Resources that have a subresource, by its name.
     Resources(HashMap<&'w str, Vec<usize>>),
-    /// Paths in order, with their positions.
+    /// Sorted paths with their indexes.
     Paths(Vec<(&'w str, usize)>),
 }
 
-impl<'w> Whole<'w> {
+impl<'w> WantedRule<'w> {
     fn resources(rule: &'w PolicyRule) -> Option<Self> {
         let named = !rule.resource_names.is_empty();
-        let names = if named { Side::new(&rule.resource_names) } else { Side::unrestricted() };
-        let resources = Side::new(&rule.resources);
+        let names = if named { Dimension::new(&rule.resource_names) } else { Dimension::unrestricted() };
+        let resources = Dimension::new(&rule.resources);
         let mut by_subresource: HashMap<&str, Vec<usize>> = HashMap::new();
         for (position, resource) in resources.entries.iter().enumerate() {
             if let Some((_, subresource)) = resource.split_once('/') {
                 by_subresource.entry(subresource).or_default().push(position);
             }
         }
-        let sides = [Side::new(&rule.api_groups), resources, Side::new(&rule.verbs), names];
-        Self { sides, about: About::Resources(by_subresource), named }.unless_empty()
+        let dimensions = [Dimension::new(&rule.api_groups), resources, Dimension::new(&rule.verbs), names];
+        Self { dimensions, about: About::Resources(by_subresource), named }.unless_empty()
     }
 
     fn paths(rule: &'w PolicyRule) -> Option<Self> {
-        let paths = Side::new(&rule.non_resource_urls);
+        let paths = Dimension::new(&rule.non_resource_urls);
         let mut sorted: Vec<_> = paths.entries.iter().enumerate().map(|(at, path)| (*path, at)).collect();
         sorted.sort_unstable();
-        let sides = [Side::unrestricted(), paths, Side::new(&rule.verbs), Side::unrestricted()];
-        Self { sides, about: About::Paths(sorted), named: false }.unless_empty()
+        let dimensions =
+            [Dimension::unrestricted(), paths, Dimension::new(&rule.verbs), Dimension::unrestricted()];
+        Self { dimensions, about: About::Paths(sorted), named: false }.unless_empty()
     }
 
     fn unless_empty(self) -> Option<Self> {
-        self.sides.iter().all(|side| side.len() > 0).then_some(self)
+        self.dimensions.iter().all(|dimension| dimension.len() > 0).then_some(self)
     }
 
     fn block(&self) -> Block {
-        Block(self.sides.each_ref().map(|side| Bits::all(side.len())))
+        Block(self.dimensions.each_ref().map(|dimension| Bits::all(dimension.len())))
     }
 
-    fn atom(&self, combination: &[usize; SIDES]) -> PolicyRule {
-        let entry = |side: usize| vec![self.sides[side].entries[combination[side]].to_owned()];
+    fn atom(&self, combination: &[usize; DIMENSIONS]) -> PolicyRule {
+        let entry =
+            |dimension: usize| vec![self.dimensions[dimension].entries[combination[dimension]].to_owned()];
         match self.about {
             About::Resources(_) => PolicyRule {
                 verbs: entry(VERBS),
@@ -275,21 +276,21 @@ impl<'w> Whole<'w> {
         }
     }
 
-    /// The entries on one side that a list covers, where `*` covers all.
-    fn covered(&self, side: usize, list: &[String]) -> Bits {
+    /// The entries of one dimension that a list covers, where `*` covers all.
+    fn covered(&self, dimension: usize, list: &[String]) -> Bits {
         match list.iter().any(|entry| entry == ALL) {
-            true => Bits::all(self.sides[side].len()),
-            false => self.sides[side].named_in(list),
+            true => Bits::all(self.dimensions[dimension].len()),
+            false => self.dimensions[dimension].named_in(list),
         }
     }
 
-    /// What a rule that is held covers; nothing if there is no combination.
+    /// What a held rule covers; `None` if nothing.
     fn covered_by(&self, held: &PolicyRule, work: &mut Work) -> Result<Option<Block>, TooComplex> {
         let lists = [&held.api_groups, &held.resources, &held.verbs, &held.resource_names];
         work.spend(1 + lists.iter().map(|list| list.len()).sum::<usize>() + held.non_resource_urls.len())?;
         let names = match held.resource_names.is_empty() {
-            true => Bits::all(self.sides[NAMES].len()),
-            false if self.named => self.sides[NAMES].named_in(&held.resource_names),
+            true => Bits::all(self.dimensions[NAMES].len()),
+            false if self.named => self.dimensions[NAMES].named_in(&held.resource_names),
             false => return Ok(None),
         };
         let verbs = self.covered(VERBS, &held.verbs);
@@ -307,7 +308,7 @@ impl<'w> Whole<'w> {
                 (self.covered(GROUPS, &held.api_groups), resources)
             }
             About::Paths(sorted) => {
-                let mut paths = self.sides[RESOURCES].named_in(&held.non_resource_urls);
+                let mut paths = self.dimensions[RESOURCES].named_in(&held.non_resource_urls);
                 for prefix in held.non_resource_urls.iter().filter(|path| path.ends_with('*')) {
                     let start = sorted.partition_point(|(path, _)| *path < prefix.trim_end_matches('*'));
                     let below = sorted[start..].iter().take_while(|(path, _)| prefix_matches(prefix, path));
@@ -321,21 +322,20 @@ impl<'w> Whole<'w> {
         };
         let block = Block([groups, things, verbs, names]);
         work.spend(block.words())?;
-        Ok(block.0.iter().all(|side| !side.is_empty()).then_some(block))
+        Ok(block.0.iter().all(|dimension| !dimension.is_empty()).then_some(block))
     }
 }
 
-/// Rules that are held, found by what they name.
-struct Held<'h> {
+/// HeldRules rules, indexed by their entries.
+struct HeldRules<'h> {
     rules: Vec<&'h PolicyRule>,
     groups: Postings<'h>,
     resources: Postings<'h>,
     names: Postings<'h>,
-    /// Rules about paths.
     paths: Vec<usize>,
 }
 
-/// Which rules name an entry, and which name all of them.
+/// The rules that name an entry, and those that have `*`.
 #[derive(Default)]
 struct Postings<'h> {
     by_entry: HashMap<&'h str, Vec<usize>>,
@@ -356,13 +356,13 @@ impl<'h> Postings<'h> {
         }
     }
 
-    fn lists<'p>(&'p self, side: &'p Side<'_>) -> impl Iterator<Item = &'p Vec<usize>> + Clone {
-        let named = side.entries.iter().filter_map(|entry| self.by_entry.get(*entry));
+    fn lists<'p>(&'p self, dimension: &'p Dimension<'_>) -> impl Iterator<Item = &'p Vec<usize>> + Clone {
+        let named = dimension.entries.iter().filter_map(|entry| self.by_entry.get(*entry));
         named.chain(std::iter::once(&self.all))
     }
 }
 
-impl<'h> Held<'h> {
+impl<'h> HeldRules<'h> {
     fn new(rules: Vec<&'h PolicyRule>, work: &mut Work) -> Result<Self, TooComplex> {
         let (mut groups, mut resources, mut names) =
             (Postings::default(), Postings::default(), Postings::default());
@@ -383,23 +383,23 @@ impl<'h> Held<'h> {
         Ok(Self { rules, groups, resources, names, paths })
     }
 
-    /// Rules that may cover something: those found by the side that leaves the fewest.
-    fn candidates(&self, whole: &Whole<'_>, work: &mut Work) -> Result<Vec<usize>, TooComplex> {
+    /// Rules that may cover something: those found in the dimension that leaves the fewest.
+    fn candidates(&self, whole: &WantedRule<'_>, work: &mut Work) -> Result<Vec<usize>, TooComplex> {
         let About::Resources(_) = whole.about else { return Ok(self.paths.clone()) };
-        let sides = [
-            (&self.groups, &whole.sides[GROUPS]),
-            (&self.resources, &whole.sides[RESOURCES]),
-            (&self.names, &whole.sides[NAMES]),
+        let dimensions = [
+            (&self.groups, &whole.dimensions[GROUPS]),
+            (&self.resources, &whole.dimensions[RESOURCES]),
+            (&self.names, &whole.dimensions[NAMES]),
         ];
-        work.spend(sides.iter().map(|(_, side)| side.len()).sum())?;
-        let found = |(postings, side): &(&Postings<'_>, &Side<'_>)| -> usize {
-            postings.lists(side).map(Vec::len).sum()
+        work.spend(dimensions.iter().map(|(_, dimension)| dimension.len()).sum())?;
+        let found = |(postings, dimension): &(&Postings<'_>, &Dimension<'_>)| -> usize {
+            postings.lists(dimension).map(Vec::len).sum()
         };
-        let Some((postings, side)) = sides.iter().min_by_key(|side| found(side)) else {
+        let Some((postings, dimension)) = dimensions.iter().min_by_key(|dimension| found(dimension)) else {
             return Ok(Vec::new());
         };
         let mut out: Vec<usize> = Vec::new();
-        for list in postings.lists(side) {
+        for list in postings.lists(dimension) {
             work.spend(list.len())?;
             out.extend(list);
         }
@@ -409,7 +409,7 @@ impl<'h> Held<'h> {
     }
 
     /// What no rule covers, as blocks that do not overlap.
-    fn missing(&self, whole: &Whole<'_>, work: &mut Work) -> Result<Vec<Block>, TooComplex> {
+    fn missing(&self, whole: &WantedRule<'_>, work: &mut Work) -> Result<Vec<Block>, TooComplex> {
         let everything = whole.block();
         let mut covered: Vec<Block> = Vec::new();
         for position in self.candidates(whole, work)? {
@@ -420,7 +420,7 @@ impl<'h> Held<'h> {
                 covered.push(block);
             }
         }
-        // Large ones first: what they leave is in fewer pieces.
+        // Large ones first: the rest then has fewer parts.
         covered.sort_by_cached_key(|block| std::cmp::Reverse(block.count()));
         covered.dedup();
         let mut left = vec![everything];
@@ -460,7 +460,7 @@ mod tests {
         }
     }
 
-    /// Every combination written out, and each looked for in every rule: what upstream does.
+    /// Expands every combination and looks for each in every rule, as upstream does.
     fn naive(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
         wanted
             .iter()
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn work_is_bounded_however_rules_overlap() {
-        // Each rule that is held takes a corner off the wanted one, so that what is left falls into pieces.
+        // Each held rule removes a corner of the wanted one, so that the rest is fragmented.
         let entries = many("e", 200);
         let held: Vec<PolicyRule> = (0..200)
             .map(|n| {

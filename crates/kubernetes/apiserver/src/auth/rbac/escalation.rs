@@ -1,4 +1,5 @@
-//! Nobody grants what they do not hold. Checked when Roles and bindings are written, before validation.
+//! Privilege escalation checks: nobody may grant permissions they do not hold. Runs when Roles and bindings are
+//! written, before validation.
 
 use capstan_builtin::validation::role_limits;
 use capstan_schema::bounded::Texts;
@@ -13,14 +14,13 @@ use crate::auth::{Attributes, Authorizer, MASTERS};
 use crate::status::{Result, Status};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// Missing permissions that a refusal names.
+/// Most missing permissions in a rejection.
 const MAX_SHOWN: usize = 500;
 
 impl Rbac {
-    /// Checks a create or update of an RBAC object; requests about anything else pass. `request` is what was
-    /// authorized (its name is empty on create), `object` is what shall be stored, `old` what is. Whether
-    /// somebody may grant what they do not hold is for the server's `authorizer` to say, which need not be
-    /// this one.
+    /// Checks a create or update of an RBAC object; other requests pass. `request` is what was authorized (its name
+    /// is empty on create), `object` the new object, `old` the stored one. The verbs `escalate` and `bind` are
+    /// checked with the server's `authorizer`, which need not be this one.
     pub fn check_escalation(
         &self,
         authorizer: &dyn Authorizer,
@@ -63,7 +63,7 @@ impl Rbac {
             let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
             selectors.is_some_and(|selectors| !selectors.is_empty())
         };
-        // An aggregating role gathers anything anybody labels, so it takes all rights to make or change one.
+        // An aggregated role collects anything with its labels, so creating or changing one takes all permissions.
         if request.resource == "clusterroles" && (aggregates(role) || old.is_some_and(aggregates)) {
             self.holds(request, &everything()).map_err(|_| {
                 forbidden(request, role, "must have cluster-admin privileges to use the aggregationRule")
@@ -81,7 +81,7 @@ impl Rbac {
     ) -> Result<()> {
         let role = &binding["roleRef"];
         let (kind, name) = (text(&role["kind"]), text(&role["name"]));
-        // Cluster-wide bindings are judged at no namespace even if the request names one.
+        // Cluster-wide bindings are checked without a namespace even if the request names one.
         let namespace = if request.resource == "rolebindings" { request.namespace.as_str() } else { "" };
         let roles = match kind {
             "ClusterRole" => "clusterroles",
@@ -140,11 +140,11 @@ impl Rbac {
     }
 }
 
-/// Why somebody may not grant some rules.
+/// Why a user may not grant some rules.
 enum NotHeld {
-    /// They do not hold all of them.
+    /// They do not hold all of them. Has the description of the missing ones.
     Missing(String),
-    /// Nobody can say within reason.
+    /// The check takes too many steps.
     TooComplex,
 }
 
@@ -179,8 +179,8 @@ fn everything() -> [PolicyRule; 2] {
     ]
 }
 
-/// Whether an update touches nothing but what the garbage collector changes: it must be able to finish
-/// with objects it could not have written.
+/// Whether an update only changes what the garbage collector changes: it must be able to process objects that it
+/// could not have written.
 fn only_garbage_collection(object: &Value, old: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.as_object().cloned().unwrap_or_default();
@@ -194,7 +194,7 @@ fn only_garbage_collection(object: &Value, old: &Value) -> bool {
     without(object) == without(old)
 }
 
-/// Go's semantic equality does not tell absent from empty.
+/// Go's semantic equality treats absent and empty as equal.
 fn drop_empty(object: Map<String, Value>) -> Map<String, Value> {
     let is_empty = |value: &Value| match value {
         Value::Null => true,

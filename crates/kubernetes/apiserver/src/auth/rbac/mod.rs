@@ -1,7 +1,6 @@
-//! Role-based access control over the Roles and bindings in the store.
+//! Role-based access control with the Roles and bindings in the store.
 //!
-//! The stored policy is indexed by subject when first asked for and again only after one of its four
-//! buckets changed.
+//! The policy is indexed by subject on first use, and again after one of its four buckets changed.
 
 mod aggregation;
 mod bootstrap;
@@ -32,7 +31,7 @@ use super::{
     User,
 };
 
-/// Authorizes by the Roles and bindings in the store; members of `system:masters` may do everything.
+/// Authorizes by the Roles and bindings in the store. Members of `system:masters` may do everything.
 pub struct Rbac {
     source: Arc<dyn ObjectSource>,
     policy: ArcSwapOption<Policy>,
@@ -40,7 +39,6 @@ pub struct Rbac {
 }
 
 impl Rbac {
-    /// Reads nothing yet.
     pub fn new(source: Arc<dyn ObjectSource>) -> Self {
         Self { source, policy: ArcSwapOption::empty(), reading: Mutex::new(()) }
     }
@@ -50,7 +48,7 @@ impl Rbac {
         if let Some(policy) = current() {
             return policy;
         }
-        // One reader rebuilds; the others wait and take what it built.
+        // One reader rebuilds; the others wait for its result.
         let _reading = self.reading.lock();
         current().unwrap_or_else(|| {
             let policy = Arc::new(Policy::read(&*self.source));
@@ -59,8 +57,8 @@ impl Rbac {
         })
     }
 
-    /// The rules of every role that applies to a user in a namespace, each role once however often it is bound,
-    /// and what could not be read.
+    /// The rules of every role that applies to a user in a namespace, each role once however often it is bound, and
+    /// evaluation errors.
     fn rules(&self, user: &User, namespace: &str) -> (Vec<Arc<[PolicyRule]>>, Vec<policy::RoleError>) {
         let policy = self.policy();
         let mut seen = HashSet::new();
@@ -125,7 +123,7 @@ impl Authorizer for Rbac {
     }
 }
 
-/// Several errors as one text, as Go's aggregate prints them: each once, in brackets if more than one.
+/// Joins several errors as Go's aggregate does: without duplicates, in brackets if more than one.
 pub(crate) fn aggregate(texts: Texts) -> String {
     let mut seen = HashSet::new();
     let mut texts = texts.into_lines();

@@ -1,4 +1,4 @@
-//! The stored policy, indexed by who it is about. Built whole and never changed.
+//! The stored policy, indexed by subject. Immutable.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -9,17 +9,17 @@ use super::bootstrap_policy;
 use super::rule::PolicyRule;
 use crate::auth::{ObjectSource, User, bucket};
 
-/// Rules of a role, or why they could not be had.
+/// Rules of a role, or why they cannot be resolved.
 type RoleRules = Result<Arc<[PolicyRule]>, RoleError>;
 
-/// Why the rules of a role reference cannot be had.
+/// Why a role reference cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RoleError {
     NotFound { kind: RoleKind, name: String },
     UnsupportedKind(String),
 }
 
-/// What a binding may refer to.
+/// Kinds of roles that a binding may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum RoleKind {
     Role,
@@ -27,7 +27,7 @@ pub(super) enum RoleKind {
 }
 
 impl RoleError {
-    /// As the authorizer says it: upstream's lister names the singular.
+    /// As in the authorizer's message: upstream's lister names the singular.
     pub(super) fn in_denial(&self) -> String {
         match self {
             Self::NotFound { kind: RoleKind::Role, name } => not_found("role", name),
@@ -36,8 +36,7 @@ impl RoleError {
         }
     }
 
-    /// As the escalation check says it: upstream reads the store, which calls whatever is missing by the
-    /// resource that the request is about.
+    /// As in the message of the escalation check: upstream reads the store, which names the resource of the request.
     pub(super) fn in_escalation(&self, resource: &str) -> String {
         match self {
             Self::NotFound { name, .. } => not_found(resource, name),
@@ -65,30 +64,30 @@ pub(super) struct Binding {
 
 #[derive(Debug)]
 struct Subject {
-    who: Who,
+    who: SubjectName,
     /// `Group "system:masters"`, `ServiceAccount "name/namespace"`.
     description: String,
 }
 
 #[derive(Debug)]
-enum Who {
+enum SubjectName {
     User(String),
     Group(String),
 }
 
 impl Binding {
-    /// How access reviews name the binding as reason; the first subject that applies is named.
+    /// The binding as the reason in access reviews. Names the first subject that applies.
     pub(super) fn describe(&self, user: &User) -> String {
         let applies = |subject: &&Subject| match &subject.who {
-            Who::User(name) => *name == user.name,
-            Who::Group(group) => user.in_group(group),
+            SubjectName::User(name) => *name == user.name,
+            SubjectName::Group(group) => user.in_group(group),
         };
         let subject = self.subjects.iter().find(applies).map(|s| s.description.as_str()).unwrap_or_default();
         format!("{} to {subject}", self.description)
     }
 }
 
-/// Bindings of one scope, found by subject.
+/// Bindings of one scope, indexed by subject.
 #[derive(Debug, Default)]
 struct Scope {
     bindings: Vec<Binding>,
@@ -101,8 +100,8 @@ impl Scope {
         let position = self.bindings.len();
         for subject in &binding.subjects {
             let positions = match &subject.who {
-                Who::User(name) => self.by_user.entry(name.clone()).or_default(),
-                Who::Group(name) => self.by_group.entry(name.clone()).or_default(),
+                SubjectName::User(name) => self.by_user.entry(name.clone()).or_default(),
+                SubjectName::Group(name) => self.by_group.entry(name.clone()).or_default(),
             };
             if positions.last() != Some(&position) {
                 positions.push(position);
@@ -111,7 +110,7 @@ impl Scope {
         self.bindings.push(binding);
     }
 
-    /// Bindings that apply to a user, in the order of their names.
+    /// Bindings that apply to a user, sorted by name.
     fn applying(&self, user: &User) -> impl Iterator<Item = &Binding> {
         let by_group = user.groups.iter().filter_map(|group| self.by_group.get(group));
         let mut positions: Vec<usize> =
@@ -122,7 +121,7 @@ impl Scope {
     }
 }
 
-/// Everything stored about who may do what, at one moment.
+/// All stored roles and bindings at one revision.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
     revisions: [u64; 4],
@@ -140,8 +139,8 @@ impl Policy {
         BUCKETS.iter().zip(self.revisions).all(|(name, seen)| source.bucket_revision(name) == seen)
     }
 
-    /// Reads the stored policy. Revisions are taken before the objects: a write in between makes the
-    /// result look old, never new.
+    /// Reads the stored policy. Revisions are read before the objects: a write in between makes the result look
+    /// outdated, never current.
     pub(super) fn read(source: &dyn ObjectSource) -> Self {
         let mut policy =
             Self { revisions: BUCKETS.map(|name| source.bucket_revision(name)), ..Self::default() };
@@ -179,7 +178,7 @@ impl Policy {
         }
     }
 
-    /// The rules a role reference stands for, seen from a binding in a namespace (none: cluster-wide).
+    /// The rules of a role reference in a binding of a namespace (`None`: cluster-wide).
     pub(super) fn role(&self, kind: &str, name: &str, namespace: &str) -> RoleRules {
         let kind = match kind {
             "Role" => RoleKind::Role,
@@ -192,7 +191,7 @@ impl Policy {
             .ok_or_else(|| RoleError::NotFound { kind, name: name.to_owned() })
     }
 
-    /// Bindings that apply to a user in a namespace (none: cluster-wide ones only).
+    /// Bindings that apply to a user in a namespace (`None`: cluster-wide ones only).
     pub(super) fn applying<'a>(
         &'a self,
         user: &User,
@@ -206,12 +205,12 @@ impl Policy {
 }
 
 impl Subject {
-    /// None for subjects that can apply to nobody.
+    /// `None` for subjects that never match.
     fn from_json(subject: &Value, binding_namespace: &str) -> Option<Self> {
         let (kind, name) = (text(&subject["kind"]), text(&subject["name"]));
         let who = match kind {
-            "User" => Who::User(name.to_owned()),
-            "Group" => Who::Group(name.to_owned()),
+            "User" => SubjectName::User(name.to_owned()),
+            "Group" => SubjectName::Group(name.to_owned()),
             "ServiceAccount" => {
                 let namespace = match text(&subject["namespace"]) {
                     "" => binding_namespace,
@@ -221,7 +220,7 @@ impl Subject {
                     return None;
                 }
                 return Some(Self {
-                    who: Who::User(format!("system:serviceaccount:{namespace}:{name}")),
+                    who: SubjectName::User(format!("system:serviceaccount:{namespace}:{name}")),
                     description: format!("{kind} {:?}", format!("{name}/{namespace}")),
                 });
             }
@@ -231,18 +230,17 @@ impl Subject {
     }
 }
 
-/// The rules of a role. What bootstrap policy brought is the same in every server of the process and kept
-/// once.
+/// The rules of a role. Rules of the bootstrap policy are shared by all servers of the process.
 fn rules(role: &Value) -> Arc<[PolicyRule]> {
-    type Shared = HashMap<&'static str, (&'static Value, Arc<[PolicyRule]>)>;
-    static SHARED: LazyLock<Shared> = LazyLock::new(|| {
+    type BootstrapRules = HashMap<&'static str, (&'static Value, Arc<[PolicyRule]>)>;
+    static BOOTSTRAP_RULES: LazyLock<BootstrapRules> = LazyLock::new(|| {
         let roles = bootstrap_policy().iter().filter(|object| object["kind"] == "ClusterRole");
         let shared = |role: &'static Value| {
             (text(&role["metadata"]["name"]), (&role["rules"], PolicyRule::list_from_json(role).into()))
         };
         roles.map(shared).collect()
     });
-    match SHARED.get(text(&role["metadata"]["name"])) {
+    match BOOTSTRAP_RULES.get(text(&role["metadata"]["name"])) {
         Some((same, rules)) if **same == role["rules"] => rules.clone(),
         _ => PolicyRule::list_from_json(role).into(),
     }

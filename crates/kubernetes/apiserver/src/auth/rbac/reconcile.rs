@@ -1,5 +1,5 @@
-//! How bootstrap policy meets what is stored: missing permissions and subjects are added, what an
-//! administrator added stays, and an annotation keeps an object out of it altogether.
+//! Reconciles the bootstrap policy with what is stored: adds missing permissions and subjects and keeps what an
+//! administrator added. An annotation opts an object out.
 
 use serde_json::{Map, Value};
 
@@ -7,19 +7,18 @@ use super::coverage::uncovered;
 use super::policy::text;
 use super::rule::PolicyRule;
 
-/// Objects with this annotation set to `false` are left alone.
+/// Objects with this annotation set to `false` are not changed.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// What must be done to make a stored object hold what bootstrap policy expects.
+/// What to do so that a stored object contains the bootstrap policy.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reconciliation {
     /// It does already, or it opted out.
     Nothing,
-    /// Create the object.
     Create(Value),
-    /// Store the object over the present one.
+    /// Replace the stored object.
     Update(Value),
-    /// Delete the present object and create this one: a binding's role cannot be changed.
+    /// Delete the stored object and create this one: a binding's role is immutable.
     Recreate(Value),
 }
 
@@ -43,11 +42,11 @@ pub fn reconcile(existing: Option<&Value>, expected: &Value) -> Reconciliation {
             let Ok(missing) = uncovered(&held, &wanted) else {
                 tracing::warn!(
                     role = text(&expected["metadata"]["name"]),
-                    "its rules are too many to be compared"
+                    "the role has too many rules to compare; it is not reconciled"
                 );
                 return Reconciliation::Nothing;
             };
-            // Bootstrap policy is ours: all of it can be written out.
+            // The bootstrap policy is small enough to expand.
             let missing: Vec<Value> = missing.atoms(usize::MAX).iter().map(PolicyRule::to_json).collect();
             add_items(&mut reconciled, "rules", &missing);
             reconcile_selectors(&mut reconciled, expected);
@@ -93,7 +92,7 @@ fn add_items(object: &mut Value, field: &str, wanted: &[Value]) {
     }
 }
 
-/// Adds entries the map under `field` lacks; what is there stays.
+/// Adds entries that the map under `field` lacks; existing ones stay.
 fn add_missing(metadata: &mut Value, field: &str, wanted: &Value) {
     let Some(wanted) = wanted.as_object() else { return };
     if !metadata[field].is_object() {

@@ -1,4 +1,4 @@
-//! One policy rule: what it allows, what it covers, how it prints.
+//! A policy rule: what it allows, what it covers, how it is displayed.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ pub struct PolicyRule {
     pub api_groups: Vec<String>,
     /// Resources, `pods/log`, `*/scale` or `*`.
     pub resources: Vec<String>,
-    /// Names the rule is limited to; none means all.
+    /// Names the rule is limited to; empty means all.
     pub resource_names: Vec<String>,
-    /// Paths, with `*` as last character for all below.
+    /// Paths; a trailing `*` matches everything below.
     pub non_resource_urls: Vec<String>,
 }
 
 pub(super) const ALL: &str = "*";
 
 impl PolicyRule {
-    /// Reads the JSON form; what is absent or null is empty.
+    /// Parses the JSON form. Absent and null are empty.
     pub fn from_json(rule: &Value) -> Self {
         let strings = |field: &str| {
             let items = rule[field].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -45,7 +45,7 @@ impl PolicyRule {
         rules.iter().map(Self::from_json).collect()
     }
 
-    /// The JSON form. Empty lists are left out, `verbs` is always there.
+    /// The JSON form. Empty lists are omitted, `verbs` is always present.
     pub fn to_json(&self) -> Value {
         let mut out = Map::new();
         for (field, items) in [
@@ -75,8 +75,8 @@ impl PolicyRule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&request.name))
     }
 
-    /// The same permissions as rules that each name one verb and one thing. There are as many as the product of
-    /// all lists: see [`coverage`](super::coverage) for what a server may do.
+    /// The same permissions as rules with one verb and one resource each. There are as many as the product of all
+    /// lists: [`coverage`](super::coverage) avoids expanding them.
     #[cfg(test)]
     pub(super) fn atoms(&self) -> Vec<Self> {
         let one = |s: &String| vec![s.clone()];
@@ -110,7 +110,7 @@ impl PolicyRule {
         atoms
     }
 
-    /// Whether everything an atom allows is allowed by this rule.
+    /// Whether this rule allows everything that an atom allows.
     #[cfg(test)]
     pub(super) fn covers_atom(&self, atom: &Self) -> bool {
         let names = self.resource_names.is_empty()
@@ -126,7 +126,7 @@ impl PolicyRule {
                 .all(|url| self.non_resource_urls.iter().any(|own| own == url || prefix_matches(own, url)))
     }
 
-    /// The form escalation errors show: only what is set, in Go's notation for lists of strings.
+    /// The form in escalation errors: only what is set, in Go's notation for lists of strings.
     pub fn compact(&self) -> String {
         let parts: Vec<String> = [
             ("APIGroups", &self.api_groups),
@@ -149,7 +149,7 @@ pub(in crate::auth) fn quoted_list(items: &[String]) -> String {
     format!("[{}]", quoted.join(" "))
 }
 
-/// Joins atoms about the same resource and name into one rule with all their verbs; the rest comes first.
+/// Merges atoms of the same resource and name into one rule with all their verbs; other rules come first.
 pub fn compacted(atoms: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let mut joined: BTreeMap<(String, String, Vec<String>), PolicyRule> = BTreeMap::new();
     let mut out = Vec::new();
@@ -202,7 +202,7 @@ fn path_matches(rule: &str, path: &str) -> bool {
     rule == ALL || rule == path || prefix_matches(rule, path)
 }
 
-/// Whether a rule ending in `*` takes in a path. All trailing stars go, as upstream trims them.
+/// Whether a rule ending in `*` matches a path. As upstream, all trailing stars are trimmed.
 pub(super) fn prefix_matches(rule: &str, path: &str) -> bool {
     rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
 }
@@ -256,7 +256,7 @@ mod tests {
             (rule(&["get"], &[""], &["*/scale"], &[]), request("get", "", "pods/scale", ""), true),
             (rule(&["get"], &[""], &["*/scale"], &[]), request("get", "", "pods/status", ""), false),
             (rule(&["get"], &[""], &["*/scale"], &[]), request("get", "", "scale", ""), false),
-            // `pods/*` is no wildcard: upstream knows only `*` and `*/subresource`.
+            // `pods/*` is not a wildcard: upstream supports only `*` and `*/subresource`.
             (rule(&["get"], &[""], &["pods/*"], &[]), request("get", "", "pods/log", ""), false),
             (rule(&["*"], &["*"], &["*"], &[]), request("escalate", "x", "y/z", "n"), true),
             (rule(&["*"], &["*"], &["*"], &[]), path("get", "/healthz"), false),

@@ -1,4 +1,4 @@
-//! The authorizer, the escalation check, aggregation and bootstrap policy over stored objects.
+//! The authorizer, the escalation check, aggregation and bootstrap policy with stored objects.
 
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn a_policy_change_counts_from_the_next_request() {
     assert!(rbac.authorize(&request(&ada, "get", "pods", "")).allowed());
 }
 
-/// A plane with bootstrap policy, in which ada may write RBAC objects and read pods in namespace `ns`.
+/// A policy in which ada may write RBAC objects and read pods in namespace `ns`.
 fn plane() -> (Arc<Objects>, Rbac) {
     let objects = Arc::new(Objects::default());
     for object in bootstrap_policy() {
@@ -208,7 +208,7 @@ fn the_verbs_escalate_and_bind_lift_the_check_for_what_they_name() {
     assert!(!check(&binder, "clusterrolebindings", &bind("view"), ""));
     let role = cluster_role("r", &[rule_json(&["get"], &["nodes"])]);
     assert!(check(&escalator, "clusterroles", &role, "r"));
-    // A create names no object, so a right limited to a name does not reach it.
+    // A create has no object name, so a permission limited to a name does not apply.
     assert!(!check(&escalator, "clusterroles", &role, ""));
     assert!(!check(&binder, "clusterroles", &role, "r"));
 }
@@ -226,7 +226,7 @@ fn aggregation_rules_take_all_rights_to_set_and_to_change() {
     let plain = cluster_role("r", &[]);
     let mut aggregating = plain.clone();
     aggregating["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
-    // `escalate` is among all verbs, so this user passes; one who only holds get does not.
+    // `escalate` is among all verbs, so this user passes; one who only has `get` does not.
     assert!(rbac.check_escalation(&rbac, &write_of(&lesser, "clusterroles", ""), &aggregating, None).is_ok());
     let eve = user("eve", &[]);
     let text = "clusterroles.rbac.authorization.k8s.io \"r\" is forbidden: must have cluster-admin privileges to use the aggregationRule";
@@ -238,7 +238,7 @@ fn aggregation_rules_take_all_rights_to_set_and_to_change() {
 }
 
 #[test]
-fn finalizers_and_owners_of_a_role_may_change_whoever_asks() {
+fn finalizers_and_owners_of_a_role_may_be_changed_by_any_user() {
     let (_, rbac) = plane();
     let eve = user("eve", &[]);
     let old = cluster_role("r", &[rule_json(&["*"], &["*"])]);
@@ -252,7 +252,7 @@ fn finalizers_and_owners_of_a_role_may_change_whoever_asks() {
 }
 
 #[test]
-fn bootstrap_policy_lets_strangers_see_health_and_users_discover() {
+fn bootstrap_policy_lets_anonymous_users_see_health_and_users_discover() {
     let (_, rbac) = plane();
     let get = |user: &User, path: &str| {
         rbac.authorize(&Attributes {
@@ -337,7 +337,7 @@ pub(super) fn any_rule() -> impl Strategy<Value = PolicyRule> {
         of(&["/x", "/x/*", "/x/y", "*"]),
     )
         .prop_map(|(verbs, api_groups, resources, resource_names, non_resource_urls)| {
-            // A rule is about resources or about paths, as validation demands.
+            // A rule has either resources or paths, as validation requires.
             match resources.is_empty() || api_groups.is_empty() {
                 true => PolicyRule { verbs, non_resource_urls, ..PolicyRule::default() },
                 false => PolicyRule { verbs, api_groups, resources, resource_names, ..PolicyRule::default() },
@@ -345,7 +345,7 @@ pub(super) fn any_rule() -> impl Strategy<Value = PolicyRule> {
         })
 }
 
-/// Every request the vocabulary of [`any_rule`] can tell apart.
+/// Every request that the vocabulary of [`any_rule`] can distinguish.
 fn every_request() -> Vec<Attributes> {
     let mut requests = Vec::new();
     for verb in ["get", "list", "delete"] {
@@ -374,7 +374,7 @@ fn every_request() -> Vec<Attributes> {
 
 proptest! {
     #[test]
-    fn nobody_can_grant_what_they_do_not_hold(
+    fn permissions_that_are_not_held_cannot_be_granted(
         held in proptest::collection::vec(any_rule(), 0..4),
         wanted in proptest::collection::vec(any_rule(), 1..3),
     ) {

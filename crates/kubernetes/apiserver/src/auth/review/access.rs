@@ -10,21 +10,21 @@ use crate::status::{Result, Status};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Answers whether somebody may do something.
+/// Evaluates a SubjectAccessReview.
 pub fn subject_access_review(authorizer: &dyn Authorizer, review: Value) -> Result<Value> {
     let mut errors = spec_errors(&review["spec"], Subject::Named);
     errors.extend(metadata_error(&review, &[], "must be empty"));
     answer(authorizer, subject(&review["spec"]), review, &errors)
 }
 
-/// Answers whether somebody may do something in a namespace.
+/// Evaluates a LocalSubjectAccessReview.
 pub fn local_subject_access_review(
     authorizer: &dyn Authorizer,
     namespace: &str,
     mut review: Value,
 ) -> Result<Value> {
     if review["metadata"]["namespace"].is_null() {
-        // The path names the namespace; a body that names none means that one.
+        // The namespace in the body defaults to that of the path.
         review["metadata"]["namespace"] = namespace.into();
     }
     let mut errors = spec_errors(&review["spec"], Subject::Named);
@@ -54,14 +54,14 @@ pub fn local_subject_access_review(
     answer(authorizer, subject(&review["spec"]), review, &errors)
 }
 
-/// Answers whether the asker may do something.
+/// Evaluates a SelfSubjectAccessReview.
 pub fn self_subject_access_review(authorizer: &dyn Authorizer, user: &User, review: Value) -> Result<Value> {
     let mut errors = spec_errors(&review["spec"], Subject::Asker);
     errors.extend(metadata_error(&review, &[], "must be empty"));
     answer(authorizer, user.clone(), review, &errors)
 }
 
-/// Answers what the asker may do in a namespace.
+/// Evaluates a SelfSubjectRulesReview.
 pub fn self_subject_rules_review(authorizer: &dyn Authorizer, user: &User, review: &Value) -> Result<Value> {
     let namespace = text(&review["spec"]["namespace"]);
     if namespace.is_empty() {
@@ -110,7 +110,7 @@ fn answer(
     errors: &[FieldError],
 ) -> Result<Value> {
     if !errors.is_empty() {
-        // Upstream's decoder has already dropped the kind by the time this error is made.
+        // Upstream's decoder has already dropped the kind when this error is created.
         return Err(Status::invalid(GROUP, "", "", errors));
     }
     let decision = authorizer.authorize(&attributes(user, &review["spec"]));
@@ -165,7 +165,7 @@ fn subject(spec: &Value) -> User {
     }
 }
 
-/// Whose permission is asked about.
+/// The subject of a review.
 #[derive(PartialEq)]
 enum Subject {
     Named,
@@ -216,7 +216,7 @@ fn selector_error(selector: &Value, path: &str) -> Option<FieldError> {
     }
 }
 
-/// Reviews have no identity; only what the server itself adds may be in their metadata.
+/// Reviews have no identity; their metadata may only have what the server adds itself.
 fn metadata_error(review: &Value, allowed: &[&str], detail: &str) -> Option<FieldError> {
     let metadata = review["metadata"].as_object()?;
     let given = metadata.iter().any(|(field, value)| {
@@ -235,7 +235,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Printed with the field names of upstream's internal type.
+/// With the field names of upstream's internal type.
 fn path_attributes(path: &Value) -> Value {
     json!({"Path": text(&path["path"]), "Verb": text(&path["verb"])})
 }

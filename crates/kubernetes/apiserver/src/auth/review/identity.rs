@@ -9,7 +9,7 @@ use crate::auth::User;
 use crate::auth::authenticator::Authenticator;
 use crate::status::{Result, Status};
 
-/// Answers whose token it is.
+/// Evaluates a TokenReview.
 pub fn token_review(authenticator: &Authenticator, mut review: Value) -> Result<Value> {
     let token = review["spec"]["token"].as_str().unwrap_or_default().to_owned();
     if token.is_empty() {
@@ -42,7 +42,7 @@ pub fn token_review(authenticator: &Authenticator, mut review: Value) -> Result<
     Ok(review)
 }
 
-/// Answers who is asking.
+/// Evaluates a SelfSubjectReview.
 pub fn self_subject_review(env: &Env, user: &User, api_version: &str) -> Value {
     json!({
         "kind": "SelfSubjectReview", "apiVersion": api_version,

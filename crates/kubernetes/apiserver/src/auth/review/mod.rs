@@ -1,4 +1,4 @@
-//! Reviews: questions about identity and permission, answered in the body and never stored.
+//! Reviews of identity and permissions. They are answered in the response and never stored.
 
 mod access;
 mod identity;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::User;
 
-/// `UserInfo` of a user, empty fields left out as Go leaves them out.
+/// `UserInfo` of a user. Empty fields are omitted, as in Go.
 pub fn user_info(user: &User) -> Value {
     let mut info = Map::new();
     for (field, text) in [("username", &user.name), ("uid", &user.uid)] {

@@ -1,4 +1,4 @@
-//! Reviews answer as upstream answers.
+//! Reviews give the same results as upstream.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn rbac() -> Rbac {
 }
 
 #[test]
-fn access_reviews_carry_the_verdict_and_its_reason() {
+fn access_reviews_have_the_decision_and_its_reason() {
     let rbac = rbac();
     let bob = User::new("bob", ["system:authenticated"]);
     let pods = json!({"verb": "get", "resource": "pods"});
@@ -57,7 +57,7 @@ fn access_reviews_carry_the_verdict_and_its_reason() {
 }
 
 #[test]
-fn malformed_access_reviews_are_refused_in_upstreams_words() {
+fn malformed_access_reviews_are_rejected_with_upstreams_texts() {
     let rbac = rbac();
     let pods = json!({"verb": "get", "resource": "pods"});
     let path = json!({"verb": "get", "path": "/x"});
@@ -99,7 +99,7 @@ fn malformed_access_reviews_are_refused_in_upstreams_words() {
 }
 
 #[test]
-fn a_rules_review_lists_what_the_asker_holds() {
+fn a_rules_review_lists_the_rules_of_the_user() {
     let question = json!({"apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "default"}});
     let answer = self_subject_rules_review(&rbac(), &User::anonymous(), &question).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Bootstrap tokens: Secrets in `kube-system` with which new nodes ask for their first certificate.
+//! Bootstrap tokens: Secrets in `kube-system` with which new nodes request their first certificate.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::auth::{ObjectSource, User, bucket, key};
 
 const GROUP: &str = "system:bootstrappers";
 
-/// The user of a bootstrap token; none if the text is no such token or nothing stored vouches for it.
+/// The user of a bootstrap token; `None` if the text is not such a token or no stored Secret matches.
 pub(in crate::auth) fn check_bootstrap_token(
     source: &dyn ObjectSource,
     now: Timestamp,
@@ -33,7 +33,7 @@ pub(in crate::auth) fn check_bootstrap_token(
     };
     let expired = match data("expiration").as_str() {
         "" => false,
-        // What cannot be read has expired.
+        // An invalid expiration counts as expired.
         text => !text.parse::<Timestamp>().is_ok_and(|ends| ends > now),
     };
     if !same(data("token-secret").as_bytes(), token_secret.as_bytes())

@@ -1,4 +1,4 @@
-//! Tokens of the TokenRequest API: bound to a time, an audience, a ServiceAccount and perhaps an object.
+//! Tokens of the TokenRequest API: bound to a time, an audience, a ServiceAccount and optionally an object.
 
 use capstan_pki::PkiError;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use super::{LEEWAY, ServiceAccountTokens, deleted_before, uid};
 use crate::auth::service_account::{self, CREDENTIAL_ID, NODE_NAME, NODE_UID, POD_NAME, POD_UID};
 use crate::auth::{User, bucket, jwt, key};
 
-/// What a token is bound to besides its ServiceAccount.
+/// What a token is bound to in addition to its ServiceAccount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Bindings {
     pub(super) pod: Option<Reference>,
@@ -46,7 +46,7 @@ impl Reference {
 }
 
 impl ServiceAccountTokens {
-    /// Signs a token. `warn_after` tells how long the bearer asked for when the token lives longer.
+    /// Signs a token. `warn_after` is the requested lifetime if the actual one is longer.
     pub(super) fn issue(
         &self,
         account: &Value,
@@ -82,7 +82,7 @@ impl ServiceAccountTokens {
         jwt::sign(&*self.pki.token_key()?, &claims)
     }
 
-    /// Checks time and every object a token is bound to.
+    /// Checks the time and every object that a token is bound to.
     pub(super) fn check_bound(&self, claims: &Value) -> Result<User, String> {
         let now = self.env.now();
         check_times(claims, now)?;
@@ -125,24 +125,24 @@ impl ServiceAccountTokens {
         if let Some(pod) = &pod {
             check("pod", bucket::PODS, key(namespace, &pod.name), pod)?;
         }
-        // The node of a pod-bound token is told, not checked: it may be gone before the pod is.
+        // The node of a pod-bound token is informational: it may be gone before the pod is.
         if let (Some(node), None) = (&node, &pod) {
             check("node", bucket::NODES, node.name.clone(), node)?;
         }
 
         let mut user = service_account::user(namespace, &account.name, &account.uid);
-        let mut tell = |key: &str, value: String| user.extra.insert(key.to_owned(), vec![value]);
+        let mut add_extra = |key: &str, value: String| user.extra.insert(key.to_owned(), vec![value]);
         if let Some(pod) = pod.filter(|pod| !pod.name.is_empty() && !pod.uid.is_empty()) {
-            tell(POD_NAME, pod.name);
-            tell(POD_UID, pod.uid);
+            add_extra(POD_NAME, pod.name);
+            add_extra(POD_UID, pod.uid);
         }
         if let Some(id) = claims["jti"].as_str().filter(|id| !id.is_empty()) {
-            tell(CREDENTIAL_ID, format!("JTI={id}"));
+            add_extra(CREDENTIAL_ID, format!("JTI={id}"));
         }
         if let Some(node) = node.filter(|node| !node.name.is_empty()) {
-            tell(NODE_NAME, node.name);
+            add_extra(NODE_NAME, node.name);
             if !node.uid.is_empty() {
-                tell(NODE_UID, node.uid);
+                add_extra(NODE_UID, node.uid);
             }
         }
         Ok(user)
@@ -150,7 +150,7 @@ impl ServiceAccountTokens {
 }
 
 fn check_times(claims: &Value, now: Timestamp) -> Result<(), String> {
-    // Fractions of a second are legal in a NumericDate and count for nothing here.
+    // Fractions of a second are valid in a NumericDate and ignored here.
     let claimed = |name: &str| claims[name].as_f64().map(|second| second as i64);
     let (early, late) = ((now + LEEWAY).as_second(), (now - LEEWAY).as_second());
     if claimed("nbf").is_some_and(|from| early < from) {

@@ -1,5 +1,5 @@
-//! Tokens kept in Secrets of type `kubernetes.io/service-account-token`: without end, and good as long as
-//! the Secret holds them.
+//! Tokens in Secrets of type `kubernetes.io/service-account-token`: they do not expire, and are valid as long as the
+//! Secret contains them.
 
 use std::sync::Arc;
 
@@ -18,30 +18,29 @@ const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 
-/// What must become of a Secret for the ServiceAccount token controller to be content.
+/// What the ServiceAccount token controller must do with a Secret.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TokenSecret {
     /// Nothing: it is complete, or of another type.
-    Right,
-    /// It must be stored like this.
+    Unchanged,
+    /// Store this version of it.
     Store(Value),
-    /// Its ServiceAccount is gone, so it must be deleted.
+    /// Delete it: its ServiceAccount is gone.
     Delete,
 }
 
 impl TokenSecret {
-    /// The type of Secrets that hold tokens.
+    /// The type of Secrets with tokens.
     pub const TYPE: &'static str = "kubernetes.io/service-account-token";
 }
 
 impl ServiceAccountTokens {
-    /// Completes a Secret that asks for a token: token, certificate of the authority, namespace, uid of the
-    /// ServiceAccount.
+    /// Completes a Secret that requests a token: token, CA certificate, namespace, uid of the ServiceAccount.
     pub fn complete_secret(&self, secret: &Value) -> Result<TokenSecret, PkiError> {
         let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().unwrap_or_default();
         let account_name = annotation(ACCOUNT_NAME);
         if secret["type"] != TokenSecret::TYPE || account_name.is_empty() {
-            return Ok(TokenSecret::Right);
+            return Ok(TokenSecret::Unchanged);
         }
         let namespace = secret["metadata"]["namespace"].as_str().unwrap_or_default();
         let account = self.source.get(bucket::SERVICE_ACCOUNTS, &key(namespace, account_name));
@@ -54,7 +53,7 @@ impl ServiceAccountTokens {
         let authority = STANDARD.encode(self.pki.ca_pem()?);
         let has_authority = held("ca.crt") == Some(&authority);
         if has_authority && held("namespace").is_some() && held("token").is_some() {
-            return Ok(TokenSecret::Right);
+            return Ok(TokenSecret::Unchanged);
         }
         let mut data = secret["data"].as_object().cloned().unwrap_or_else(Map::new);
         data.insert("ca.crt".into(), authority.into());
@@ -90,7 +89,7 @@ impl ServiceAccountTokens {
         jwt::sign(&*self.pki.token_key()?, &claims)
     }
 
-    /// Checks that the Secret still holds the token and the ServiceAccount is still the same.
+    /// Checks that the Secret still contains the token and that the ServiceAccount still exists.
     pub(super) fn check_legacy(
         &self,
         token: &str,
@@ -143,7 +142,7 @@ impl ServiceAccountTokens {
     }
 }
 
-/// Compares without telling by its time how much is equal.
+/// Compares in constant time.
 pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }

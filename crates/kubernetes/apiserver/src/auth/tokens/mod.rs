@@ -1,4 +1,4 @@
-//! ServiceAccount tokens: issued, and checked against what is stored.
+//! Issues ServiceAccount tokens, and checks them against stored objects.
 
 mod bootstrap;
 mod bound;
@@ -23,36 +23,33 @@ use crate::admission::Warnings;
 
 pub use legacy::TokenSecret;
 
-/// Tolerance for clocks that differ, as upstream's JWT library has it.
+/// Tolerance for clock skew, as in upstream's JWT library.
 const LEEWAY: SignedDuration = SignedDuration::from_mins(1);
-/// Tokens whose signature is remembered as good.
+/// Size of the cache of verified signatures.
 const REMEMBERED: usize = 4096;
 
-/// Who a token says the bearer is, and for whom it was issued.
+/// The user of a token, and its audiences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenIdentity {
-    /// The user.
     pub user: User,
-    /// Those of the wanted audiences that the token is for.
+    /// The requested audiences that the token is valid for.
     pub audiences: Vec<String>,
 }
 
-/// Issues and checks ServiceAccount tokens.
 pub struct ServiceAccountTokens {
     pki: Arc<Pki>,
     source: Arc<dyn ObjectSource>,
     env: Env,
     issuer: String,
     audiences: Vec<String>,
-    /// Claims of tokens whose signature was good, by digest. Everything else is checked each time.
+    /// Claims of tokens with a verified signature, by digest. Everything else is checked on every request.
     verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
 }
 
 impl ServiceAccountTokens {
-    /// Issuer of tokens unless another is chosen.
     pub const DEFAULT_ISSUER: &'static str = "https://kubernetes.default.svc";
 
-    /// Tokens are issued by `issuer`, and accepted here if issued for one of `audiences` (none: the issuer).
+    /// Tokens are issued by `issuer` and accepted if issued for one of `audiences` (by default the issuer).
     pub fn new(
         pki: Arc<Pki>,
         source: Arc<dyn ObjectSource>,
@@ -65,12 +62,11 @@ impl ServiceAccountTokens {
         Self { pki, source, env, issuer, audiences, verified: Mutex::default() }
     }
 
-    /// Audiences of the API itself.
     pub fn audiences(&self) -> &[String] {
         &self.audiences
     }
 
-    /// Checks a token for some audiences. None if it is not ours to judge.
+    /// Checks a token for some audiences. `None` if another issuer issued it.
     pub(super) fn check(
         &self,
         token: &str,
@@ -113,7 +109,7 @@ impl ServiceAccountTokens {
             Value::Array(many) => many.iter().filter_map(|a| a.as_str().map(str::to_owned)).collect(),
             _ => vec![],
         };
-        // Tokens without audience are from before there were audiences: for the API alone.
+        // Tokens without audience predate audiences: valid for the API only.
         let claimed = if claimed.is_empty() { self.audiences.clone() } else { claimed };
         let accepted: Vec<String> = claimed.iter().filter(|a| wanted.contains(a)).cloned().collect();
         if accepted.is_empty() {
@@ -127,7 +123,7 @@ impl ServiceAccountTokens {
         Ok(accepted)
     }
 
-    /// `/.well-known/openid-configuration`; `jwks_uri` is where this server is reached from outside.
+    /// `/.well-known/openid-configuration`; `server` is the external address of this server.
     pub fn openid_configuration(&self, server: &str) -> Result<Value, PkiError> {
         Ok(json!({
             "issuer": self.issuer,
@@ -144,7 +140,7 @@ impl ServiceAccountTokens {
     }
 }
 
-/// Whether an object was deleted before a moment and only waits for its finalizers.
+/// Whether an object was deleted before a time and is waiting for finalizers.
 fn deleted_before(object: &Value, moment: Timestamp) -> bool {
     let deleted =
         object["metadata"]["deletionTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());

@@ -15,13 +15,13 @@ const KIND: &str = "TokenRequest";
 const DEFAULT_SECONDS: i64 = 3600;
 const LEAST_SECONDS: i64 = 600;
 const MOST_SECONDS: i64 = 1 << 32;
-/// The lifetime kubelets ask for on behalf of pods that did not choose one. Such tokens live a year, so that
-/// programs which never read the renewed token go on.
+/// The lifetime that kubelets request for pods that did not choose one. Such tokens are valid for a year, for
+/// programs that never reload the token.
 const INJECTED_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 impl ServiceAccountTokens {
-    /// Prepares a request for admission: metadata, audiences and lifetime filled in, status cleared, checked.
+    /// Prepares a request for admission: sets metadata, audiences and lifetime, clears the status, validates.
     pub fn prepare_request(&self, namespace: &str, name: &str, request: &mut Value) -> Result<()> {
         for (field, own, what) in [
             ("name", name, "must match the service account name if specified"),
@@ -76,7 +76,7 @@ impl ServiceAccountTokens {
         Err(Status::invalid(GROUP, KIND, "", [error]))
     }
 
-    /// Answers a prepared request with a token.
+    /// Adds a token to a prepared request.
     pub fn grant_request(&self, mut request: Value) -> Result<Value> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (namespace, name) = (text(&request["metadata"]["namespace"]), text(&request["metadata"]["name"]));

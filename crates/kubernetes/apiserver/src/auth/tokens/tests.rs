@@ -1,4 +1,4 @@
-//! Tokens are good exactly as long as everything they are bound to.
+//! Tokens are valid exactly as long as everything they are bound to.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -69,7 +69,7 @@ fn claims(token: &str) -> Value {
 }
 
 #[test]
-fn a_requested_token_says_what_upstream_tokens_say() {
+fn a_requested_token_has_the_claims_of_upstreams() {
     let plane = plane();
     let answer = plane.request(json!({"expirationSeconds": 600})).unwrap();
     assert_eq!(answer["status"]["expirationTimestamp"], "2027-01-15T08:10:00Z");
@@ -145,7 +145,7 @@ fn a_token_ends_with_its_time_its_account_and_what_it_is_bound_to() {
     for (spec, step, expected) in table {
         let plane = plane();
         let token = plane.token(spec.clone());
-        // Checked once before, so that a remembered signature is no excuse.
+        // Checked once before, so that the signature is cached.
         plane.check(&token).unwrap();
         step(&plane);
         let answer = plane.check(&token);
@@ -154,7 +154,7 @@ fn a_token_ends_with_its_time_its_account_and_what_it_is_bound_to() {
 }
 
 #[test]
-fn a_pod_bound_token_tells_pod_and_node() {
+fn a_pod_bound_token_identifies_pod_and_node() {
     let plane = plane();
     let spec = json!({
         "boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "pod-uid"},
@@ -175,7 +175,7 @@ fn a_pod_bound_token_tells_pod_and_node() {
 }
 
 #[test]
-fn bad_requests_are_refused_in_upstreams_words() {
+fn bad_requests_are_rejected_with_upstreams_texts() {
     let plane = plane();
     let bound = |reference: Value| json!({"boundObjectRef": reference});
     let table = [
@@ -261,7 +261,7 @@ fn forged_and_foreign_tokens_are_refused() {
 fn a_secret_that_asks_for_a_token_gets_one_that_lives_as_long_as_it() {
     let plane = plane();
     let mut secret = object("ns", "legacy", "u");
-    assert_eq!(plane.tokens.complete_secret(&secret).unwrap(), TokenSecret::Right);
+    assert_eq!(plane.tokens.complete_secret(&secret).unwrap(), TokenSecret::Unchanged);
     secret["type"] = "kubernetes.io/service-account-token".into();
     secret["metadata"]["annotations"] = json!({"kubernetes.io/service-account.name": "bot"});
     let TokenSecret::Store(stored) = plane.tokens.complete_secret(&secret).unwrap() else {
@@ -269,7 +269,7 @@ fn a_secret_that_asks_for_a_token_gets_one_that_lives_as_long_as_it() {
     };
     assert_eq!(stored["metadata"]["annotations"]["kubernetes.io/service-account.uid"], "sa-uid");
     assert_eq!(stored["data"]["namespace"], STANDARD.encode("ns"));
-    assert_eq!(plane.tokens.complete_secret(&stored).unwrap(), TokenSecret::Right);
+    assert_eq!(plane.tokens.complete_secret(&stored).unwrap(), TokenSecret::Unchanged);
 
     let held = STANDARD.decode(stored["data"]["token"].as_str().unwrap()).unwrap();
     let token = String::from_utf8(held).unwrap();
@@ -330,7 +330,7 @@ fn bootstrap_tokens_need_everything_right() {
 }
 
 #[test]
-fn headers_decide_between_a_user_a_stranger_and_a_refusal() {
+fn headers_lead_to_a_user_an_anonymous_user_or_a_rejection() {
     let plane = plane();
     let token = plane.token(json!({}));
     let table = [

@@ -1,4 +1,4 @@
-//! Who may do what, and who says so: bindings, certificate requests, admission, API services.
+//! Bindings, certificate requests, admission, API services.
 
 use serde_json::Value;
 
@@ -7,7 +7,6 @@ use crate::table::column::{AGE, Header, NAME, integer, text as column};
 use crate::table::human;
 use crate::table::read::{at, condition, list, text, text_or};
 
-/// The printer of an access kind.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     Some(match (group, kind) {
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &BINDING,

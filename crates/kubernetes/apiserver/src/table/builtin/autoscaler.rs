@@ -7,7 +7,6 @@ use super::{Kind, age, name};
 use crate::table::column::{AGE, NAME, integer, text as column};
 use crate::table::read::{at, int, list, scalar, text};
 
-/// The printer of a scaling kind.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     Some(match (group, kind) {
         ("autoscaling", "HorizontalPodAutoscaler") => &AUTOSCALER,
@@ -27,7 +26,7 @@ static AUTOSCALER: Kind = Kind::new(
         AGE,
     ],
     |given, now| {
-        // Rows are made of the newer version, whichever was asked for.
+        // Rows are built from the newer version, whichever was requested.
         let newer = (given["apiVersion"] == "autoscaling/v1").then(|| autoscaling::to_v2(given.clone()));
         let object = newer.as_ref().unwrap_or(given);
         let target = at(object, &["spec", "scaleTargetRef"]);
@@ -61,7 +60,7 @@ static SCALE: Kind = Kind::new(
     },
 );
 
-/// Metrics as measured and as wanted, two of them at most.
+/// Current and target metrics, at most two.
 fn metrics(autoscaler: &Value) -> String {
     const SHOWN: usize = 2;
     let measured = list(autoscaler, &["status", "currentMetrics"]);

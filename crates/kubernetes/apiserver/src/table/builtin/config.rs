@@ -1,4 +1,4 @@
-//! Nodes, namespaces, configuration, events, leases, quotas, classes of pods.
+//! Nodes, namespaces, configuration, events, leases, quotas, priority and runtime classes.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,7 +9,6 @@ use crate::table::column::{AGE, NAME, boolean, integer, text as column};
 use crate::table::human;
 use crate::table::read::{at, condition, entries, flag, int, list, scalar, text, text_or};
 
-/// The printer of a configuration kind.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     Some(match (group, kind) {
         ("", "Node") => &NODE,
@@ -68,7 +67,7 @@ static NODE: Kind = Kind::new(
 );
 
 fn node_status(node: &Value) -> String {
-    // Of several conditions of one type the last counts.
+    // The last of several conditions of one type counts.
     let ready = list(node, &["status", "conditions"]).iter().rev().find(|c| c["type"] == "Ready");
     let mut status = match ready {
         Some(condition) if condition["status"] == "True" => "Ready",
@@ -175,7 +174,7 @@ static EVENT: Kind = Kind::new(
     event_cells,
 );
 
-/// Core events and events of `events.k8s.io` name the same fields differently.
+/// Core events and events of `events.k8s.io` have different field names.
 fn event_cells(event: &Value, now: Timestamp) -> Vec<Value> {
     let either = |core: &[&str], new: &[&str]| match at(event, core) {
         Value::Null => at(event, new).clone(),

@@ -1,7 +1,7 @@
-//! Tables of built-in kinds, column for column as kube-apiserver prints them.
+//! Tables of built-in kinds, with the columns of kube-apiserver.
 //!
-//! Objects are read as JSON in the version they are served in; where upstream prints from its internal
-//! form (`status.podIPs`, `spec.clusterIPs`) both spellings are read.
+//! Objects are JSON in the served version. Where upstream prints from its internal form (`status.podIPs`,
+//! `spec.clusterIPs`) both field names are read.
 
 mod access;
 mod autoscaler;
@@ -20,11 +20,9 @@ use super::{human, read};
 /// How one kind is printed.
 #[derive(Debug)]
 pub struct Kind {
-    /// Column definitions.
     pub headers: &'static [Header<'static>],
-    /// Cells of a row, one for each column.
+    /// Cells of a row, one per column.
     pub cells: fn(&Value, Timestamp) -> Vec<Value>,
-    /// Conditions of a row.
     pub conditions: fn(&Value) -> Option<Value>,
 }
 
@@ -40,7 +38,6 @@ static FALLBACK: Kind = Kind::new(&[NAME, date("Created At", "when the object wa
     vec![name(object).into(), created.into()]
 });
 
-/// The printer of a kind.
 pub fn kind(group: &str, kind: &str) -> &'static Kind {
     pod::kind(group, kind)
         .or_else(|| workload::kind(group, kind))
@@ -52,22 +49,20 @@ pub fn kind(group: &str, kind: &str) -> &'static Kind {
         .unwrap_or(&FALLBACK)
 }
 
-/// The object's name.
 fn name(object: &Value) -> &str {
     read::text(object, &["metadata", "name"])
 }
 
-/// Time since the object was created.
+/// Time since creation.
 fn age(object: &Value, now: Timestamp) -> Value {
     human::since(read::at(object, &["metadata", "creationTimestamp"]), now).into()
 }
 
-/// Whether the object is being deleted.
 fn deleting(object: &Value) -> bool {
     !read::at(object, &["metadata", "deletionTimestamp"]).is_null()
 }
 
-/// At most three entries and how many more there are.
+/// At most three entries and the number of the rest.
 fn abridged(list: &[String], absent: &str) -> String {
     const SHOWN: usize = 3;
     match list {

@@ -1,4 +1,4 @@
-//! Services, endpoints, ingresses, policies.
+//! Services, endpoints, ingresses, network policies.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,6 @@ use super::{Kind, abridged, age, name};
 use crate::table::column::{AGE, NAME, text as column};
 use crate::table::read::{at, int, labels, list, selector_cell, text, text_or, texts};
 
-/// The printer of a network kind.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     Some(match (group, kind) {
         ("", "Service") => &SERVICE,
@@ -64,7 +63,7 @@ fn external_ips(service: &Value) -> String {
     }
 }
 
-/// Addresses of a load balancer, each once, sorted.
+/// Addresses of a load balancer, sorted and without duplicates.
 fn load_balancer(object: &Value) -> BTreeSet<String> {
     list(object, &["status", "loadBalancer", "ingress"])
         .iter()
@@ -168,7 +167,7 @@ static INGRESS: Kind = Kind::new(
     },
 );
 
-/// Up to three hosts. The rest is counted by rules, with or without a host, as upstream does.
+/// Up to three hosts. As upstream, the rest is counted by rules, with or without a host.
 fn hosts(rules: &[Value]) -> String {
     const SHOWN: usize = 3;
     let mut shown = Vec::new();

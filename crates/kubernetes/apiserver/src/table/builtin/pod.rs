@@ -1,4 +1,4 @@
-//! Pods: the one kind whose status is a story told in one word.
+//! Pods, whose STATUS column summarises the state of all containers.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -24,21 +24,20 @@ static POD: Kind = Kind {
     conditions,
 };
 
-/// The printer of `Pod`.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     ((group, kind) == ("", "Pod")).then_some(&POD)
 }
 
-/// What is told of a pod's containers.
+/// Summary of a pod's containers.
 #[derive(Default)]
-struct Story {
+struct ContainerSummary {
     reason: String,
     ready: usize,
     restarts: i64,
     last_restart: Option<Timestamp>,
 }
 
-impl Story {
+impl ContainerSummary {
     fn count_restarts(&mut self, container: &Value) {
         self.restarts += int(container, &["restartCount"]);
         let finished = human::parse(at(container, &["lastState", "terminated", "finishedAt"]));
@@ -50,10 +49,10 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
     let init = list(pod, &["spec", "initContainers"]);
     let sidecars = init.iter().filter(|container| is_sidecar(container)).count();
     let total = list(pod, &["spec", "containers"]).len() + sidecars;
-    let story = told(pod);
+    let summary = summarise(pod);
 
-    let mut restarts = story.restarts.to_string();
-    if let Some(last) = story.last_restart.filter(|_| story.restarts != 0) {
+    let mut restarts = summary.restarts.to_string();
+    if let Some(last) = summary.last_restart.filter(|_| summary.restarts != 0) {
         restarts = format!("{restarts} ({} ago)", human::between(last, now));
     }
     let ip = match list(pod, &["status", "podIPs"]).first() {
@@ -62,8 +61,8 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
     };
     vec![
         name(pod).into(),
-        format!("{}/{total}", story.ready).into(),
-        story.reason.into(),
+        format!("{}/{total}", summary.ready).into(),
+        summary.reason.into(),
         restarts.into(),
         age(pod, now),
         ip.into(),
@@ -82,42 +81,45 @@ fn conditions(pod: &Value) -> Option<Value> {
     Some(json!([{ "type": "Completed", "status": "True", "reason": reason, "message": message }]))
 }
 
-fn told(pod: &Value) -> Story {
+fn summarise(pod: &Value) -> ContainerSummary {
     let phase = text(pod, &["status", "phase"]);
-    let mut story = Story { reason: text_or(pod, &["status", "reason"], phase).into(), ..Story::default() };
+    let mut summary = ContainerSummary {
+        reason: text_or(pod, &["status", "reason"], phase).into(),
+        ..ContainerSummary::default()
+    };
     let gated = list(pod, &["status", "conditions"])
         .iter()
         .any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated");
     if gated {
-        story.reason = "SchedulingGated".into();
+        summary.reason = "SchedulingGated".into();
     }
 
-    let (initializing, sidecars) = tell_init_containers(pod, &mut story);
+    let (initializing, sidecars) = summarise_init_containers(pod, &mut summary);
     if !initializing || condition_true(pod, &["status", "conditions"], "Initialized") {
         // Restarts of finished init containers no longer count, those of sidecars do.
-        story.restarts = sidecars.restarts;
-        story.last_restart = sidecars.last_restart;
-        tell_containers(pod, &mut story);
+        summary.restarts = sidecars.restarts;
+        summary.last_restart = sidecars.last_restart;
+        summarise_containers(pod, &mut summary);
     }
 
     if deleting(pod) {
         if text(pod, &["status", "reason"]) == "NodeLost" {
-            story.reason = "Unknown".into();
+            summary.reason = "Unknown".into();
         } else if !matches!(phase, "Succeeded" | "Failed") {
-            story.reason = "Terminating".into();
+            summary.reason = "Terminating".into();
         }
     }
-    story
+    summary
 }
 
-/// Tells of init containers up to the first unfinished one; returns whether there is one, and the
-/// restarts of sidecars alone.
-fn tell_init_containers(pod: &Value, story: &mut Story) -> (bool, Story) {
+/// Summarises init containers up to the first unfinished one. Returns whether there is one, and the restarts of
+/// sidecars only.
+fn summarise_init_containers(pod: &Value, summary: &mut ContainerSummary) -> (bool, ContainerSummary) {
     let specs = list(pod, &["spec", "initContainers"]);
-    let mut sidecars = Story::default();
+    let mut sidecars = ContainerSummary::default();
     for (index, container) in list(pod, &["status", "initContainerStatuses"]).iter().enumerate() {
         let sidecar = specs.iter().any(|spec| spec["name"] == container["name"] && is_sidecar(spec));
-        story.count_restarts(container);
+        summary.count_restarts(container);
         if sidecar {
             sidecars.count_restarts(container);
         }
@@ -126,11 +128,11 @@ fn tell_init_containers(pod: &Value, story: &mut Story) -> (bool, Story) {
             continue;
         }
         if sidecar && flag(container, &["started"]) {
-            story.ready += usize::from(flag(container, &["ready"]));
+            summary.ready += usize::from(flag(container, &["ready"]));
             continue;
         }
         let waiting = text(container, &["state", "waiting", "reason"]);
-        story.reason = if !terminated.is_null() {
+        summary.reason = if !terminated.is_null() {
             format!("Init:{}", ending(terminated))
         } else if !matches!(waiting, "" | "PodInitializing") {
             format!("Init:{waiting}")
@@ -142,38 +144,38 @@ fn tell_init_containers(pod: &Value, story: &mut Story) -> (bool, Story) {
     (false, sidecars)
 }
 
-fn tell_containers(pod: &Value, story: &mut Story) {
+fn summarise_containers(pod: &Value, summary: &mut ContainerSummary) {
     let mut running = false;
     let mut failure = String::new();
     for container in list(pod, &["status", "containerStatuses"]).iter().rev() {
-        story.count_restarts(container);
+        summary.count_restarts(container);
         let waiting = text(container, &["state", "waiting", "reason"]);
         let terminated = at(container, &["state", "terminated"]);
         if !waiting.is_empty() {
-            story.reason = waiting.into();
+            summary.reason = waiting.into();
         } else if !terminated.is_null() {
-            story.reason = ending(terminated);
+            summary.reason = ending(terminated);
             if int(terminated, &["exitCode"]) != 0 {
-                failure.clone_from(&story.reason);
+                failure.clone_from(&summary.reason);
             }
         } else if flag(container, &["ready"]) && !at(container, &["state", "running"]).is_null() {
             running = true;
-            story.ready += 1;
+            summary.ready += 1;
         }
     }
-    // One finished container does not make a pod completed while another still runs.
-    if story.reason == "Completed" {
+    // A pod is not completed while another container still runs.
+    if summary.reason == "Completed" {
         if running && condition_true(pod, &["status", "conditions"], "Ready") {
-            story.reason = "Running".into();
+            summary.reason = "Running".into();
         } else if !failure.is_empty() {
-            story.reason = failure;
+            summary.reason = failure;
         } else if running {
-            story.reason = "NotReady".into();
+            summary.reason = "NotReady".into();
         }
     }
 }
 
-/// How a container ended.
+/// The reason of a terminated container.
 fn ending(terminated: &Value) -> String {
     let reason = text(terminated, &["reason"]);
     if !reason.is_empty() {

@@ -6,7 +6,6 @@ use super::{Kind, age, deleting, name};
 use crate::table::column::{AGE, NAME, boolean, integer, text as column};
 use crate::table::read::{at, flag, list, scalar, text, texts};
 
-/// The printer of a storage kind.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     Some(match (group, kind) {
         ("", "PersistentVolume") => &VOLUME,
@@ -186,7 +185,7 @@ fn phase(object: &Value) -> &str {
     if deleting(object) { "Terminating" } else { text(object, &["status", "phase"]) }
 }
 
-/// The class named by the old annotation, else by the spec.
+/// The class in the old annotation, else in the spec.
 fn storage_class(object: &Value) -> &str {
     let annotated = &at(object, &["metadata", "annotations"])["volume.beta.kubernetes.io/storage-class"];
     annotated.as_str().unwrap_or_else(|| text(object, &["spec", "storageClassName"]))

@@ -1,4 +1,4 @@
-//! What runs pods: controllers, jobs, templates, budgets, revisions.
+//! Workload controllers, jobs, pod templates, disruption budgets, revisions.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,7 +15,6 @@ const IMAGES: Header<'static> = column("Images", "images of the containers");
 const SELECTOR: Header<'static> = column("Selector", "labels of the pods it owns");
 const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
 
-/// The printer of a workload kind.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     Some(match (group, kind) {
         ("apps", "Deployment") => &DEPLOYMENT,

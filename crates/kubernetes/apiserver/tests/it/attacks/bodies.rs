@@ -1,4 +1,4 @@
-//! Bodies of at most 3 MiB that would become gigabytes.
+//! Bodies of at most 3 MiB that would expand to gigabytes.
 
 use capstan_apiserver::auth::User;
 use http_body_util::BodyExt;
@@ -15,7 +15,7 @@ const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Sends a body and reads the answer, which must be small.
+/// Sends a body and reads the response, which must be small.
 async fn send(client: &Client, method: &str, path: &str, content_type: &str, body: String) -> (u16, Value) {
     assert!(body.len() <= 3 * 1024 * 1024, "{} bytes are refused for their length alone", body.len());
     let reply = client.reply(method, path, &[("content-type", content_type)], body).await;
@@ -26,7 +26,7 @@ async fn send(client: &Client, method: &str, path: &str, content_type: &str, bod
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// A kind whose `spec` knows a few fields and whose `any` takes everything.
+/// A kind whose `spec` has a few fields and whose `any` accepts everything.
 async fn define_widgets(client: &Client) {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {

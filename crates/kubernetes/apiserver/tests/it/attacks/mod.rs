@@ -1,5 +1,5 @@
-//! Requests made to exhaust the server. Each runs in a process of its own that may take no more than a little
-//! memory: one that is not bounded ends that process, and the test fails.
+//! Requests that try to exhaust the server. Each runs in a process of its own with a memory limit: if the server does
+//! not bound a request, that process dies and the test fails.
 
 mod bodies;
 mod roles;
@@ -11,7 +11,7 @@ use super::client::Client;
 
 /// Address space of a confined test in KiB. The test binary itself takes about a fifth of it.
 const ADDRESS_SPACE: u32 = 1024 * 1024;
-/// Set to the name of the test in the process that is confined.
+/// Set to the name of the test in the confined process.
 const CONFINED: &str = "CAPSTAN_CONFINED_TEST";
 
 /// Runs the test `name` of `module` (`module_path!()`) on a server of its own, in a process with 1 GiB of address

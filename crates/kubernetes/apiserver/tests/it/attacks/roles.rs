@@ -1,4 +1,4 @@
-//! Roles whose few kilobytes stand for millions of permissions.
+//! Small roles that stand for millions of permissions.
 
 use capstan_apiserver::auth::User;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles
 const ROLE_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Somebody who administers one namespace.
+/// An administrator of one namespace.
 async fn namespace_admin(client: &Client) -> Client {
     let binding = json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
         "metadata": {"name": "admins"}, "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "admin"},
@@ -43,7 +43,7 @@ fn a_role_of_many_combinations() {
         assert!(message.ends_with("more permissions"), "{message}");
         assert!(message.len() < 128 * 1024, "{}", message.len());
 
-        // What is held can still be granted, however many combinations it has.
+        // Held permissions can be granted, however many combinations they have.
         let names = json!({"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "update"],
             "resourceNames": list("name", 9_000)});
         let (code, answer) = admin.create(ROLES, &role("names", &names)).await;
