@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_has_its_type_and_name_even_if_the_schema_is_silent() {
+    fn a_resource_has_its_type_and_name_even_if_the_schema_does_not_declare_them() {
         let resource = DeclType::resource([Field::new("spec", DeclType::object([]))]);
         let Shape::Object(object) = resource.shape() else { panic!() };
         for identifier in ["kind", "apiVersion", "metadata", "spec"] {

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_texts_stops_at_its_bounds_and_says_what_is_missing() {
+    fn a_list_of_texts_stops_at_its_limit_and_counts_the_rest() {
         let short: Texts = (0..1_000).collect();
         assert_eq!(short.entries().len(), Texts::MAX_ENTRIES);
         assert!(short.join(", ").ends_with("99, and 900 more"));

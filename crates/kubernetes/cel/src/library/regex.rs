@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused_in_its_words() {
+    fn patterns_that_go_rejects_fail_with_its_error() {
         let table = [
             ("[a", "missing closing ]: `[a`"),
             ("(a", "missing closing ): `(a`"),

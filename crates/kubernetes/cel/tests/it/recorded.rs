@@ -13,20 +13,20 @@ use serde_json::Value as Json;
 use crate::schema::decl;
 use crate::show::show;
 
-struct Facts<'a> {
+struct RecordedCases<'a> {
     decl: &'a DeclType,
     objects: &'a [Json],
 }
 
-impl Facts<'_> {
+impl RecordedCases<'_> {
     /// Differences between a recorded result and ours.
-    fn differences(&self, fact: &Json) -> Vec<String> {
+    fn differences(&self, case: &Json) -> Vec<String> {
         let mut answer = serde_json::Map::new();
-        let optional = fact["optional"] == true;
+        let optional = case["optional"] == true;
         let old_decl = if optional { self.decl.clone().optional() } else { self.decl.clone() };
         let env =
             Env::kubernetes().with_variable("self", self.decl.clone()).with_variable("oldSelf", old_decl);
-        match env.compile(fact["expr"].as_str().unwrap()) {
+        match env.compile(case["expr"].as_str().unwrap()) {
             Err(CompileError::Issues(text)) => {
                 answer.insert("issues".to_owned(), text.into());
             }
@@ -34,7 +34,7 @@ impl Facts<'_> {
                 answer.insert("program".to_owned(), text.into());
             }
             Ok(program) => {
-                let object = |key: &str| fact[key].as_u64().map(|index| &self.objects[index as usize]);
+                let object = |key: &str| case[key].as_u64().map(|index| &self.objects[index as usize]);
                 let mut variables = Activation::new();
                 if let Some(object) = object("self") {
                     variables = variables.bind("self", object, self.decl);
@@ -57,28 +57,28 @@ impl Facts<'_> {
         }
         ["issues", "program", "type", "min", "max", "result", "err", "cost"]
             .into_iter()
-            .filter(|key| answer.get(*key).unwrap_or(&Json::Null) != &fact[*key])
-            .map(|key| format!("{key}: {} instead of {}", answer.get(key).unwrap_or(&Json::Null), fact[key]))
+            .filter(|key| answer.get(*key).unwrap_or(&Json::Null) != &case[*key])
+            .map(|key| format!("{key}: {} instead of {}", answer.get(key).unwrap_or(&Json::Null), case[key]))
             .collect()
     }
 
-    fn check<'f>(&self, facts: impl Iterator<Item = &'f str>) {
+    fn check<'f>(&self, cases: impl Iterator<Item = &'f str>) {
         let mut wrong = Vec::new();
-        for line in facts {
-            let fact: Json = serde_json::from_str(line).unwrap();
-            let differences = self.differences(&fact);
+        for line in cases {
+            let case: Json = serde_json::from_str(line).unwrap();
+            let differences = self.differences(&case);
             if !differences.is_empty() {
-                wrong.push(format!("{}\n    {}", fact["expr"], differences.join("\n    ")));
+                wrong.push(format!("{}\n    {}", case["expr"], differences.join("\n    ")));
             }
         }
-        assert!(wrong.is_empty(), "{} facts differ:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(wrong.is_empty(), "{} cases differ:\n{}", wrong.len(), wrong.join("\n"));
     }
 }
 
 #[test]
 fn expressions_without_data_agree_with_cel_go() {
     let decl = DeclType::object([]);
-    Facts { decl: &decl, objects: &[] }.check(include_str!("data/expressions.jsonl").lines());
+    RecordedCases { decl: &decl, objects: &[] }.check(include_str!("data/expressions.jsonl").lines());
 }
 
 #[test]
@@ -86,20 +86,20 @@ fn expressions_over_typed_data_agree_with_kubernetes() {
     let mut lines = include_str!("data/typed.jsonl").lines();
     let head: Json = serde_json::from_str(lines.next().unwrap()).unwrap();
     let decl = decl(&head["schema"]);
-    Facts { decl: &decl, objects: head["objects"].as_array().unwrap() }.check(lines);
+    RecordedCases { decl: &decl, objects: head["objects"].as_array().unwrap() }.check(lines);
 }
 
 #[test]
 fn costs_are_those_of_kubernetes_cost_tests() {
     let env = Env::kubernetes().with_variable("self", DeclType::object([]));
     for line in include_str!("data/costs.jsonl").lines() {
-        let fact: Json = serde_json::from_str(line).unwrap();
-        let program = env.compile(fact["expr"].as_str().unwrap()).unwrap();
+        let case: Json = serde_json::from_str(line).unwrap();
+        let program = env.compile(case["expr"].as_str().unwrap()).unwrap();
         let mut budget = Budget::default();
         program.evaluate(&Activation::new(), &mut budget).unwrap();
         let estimate = program.cost_estimate();
         let found = (estimate.min, estimate.max, budget.last_cost());
-        let expected = ["min", "max", "cost"].map(|key| fact[key].as_u64().unwrap());
-        assert_eq!(found, expected.into(), "{}", fact["expr"]);
+        let expected = ["min", "max", "cost"].map(|key| case[key].as_u64().unwrap());
+        assert_eq!(found, expected.into(), "{}", case["expr"]);
     }
 }

@@ -126,7 +126,7 @@ fn object(api_version: &str, spec: &Value) -> Value {
 }
 
 #[test]
-fn whoever_creates_an_object_owns_what_it_holds() {
+fn the_creator_of_an_object_owns_its_fields() {
     let mut bed = TestObject::new();
     bed.update("kubectl", &json!({"text": "a", "struct": {"a": "1"}}));
     assert_eq!(bed.owners(), [r#"kubectl Update then {".":{},"f:struct":{".":{},"f:a":{}},"f:text":{}}"#]);
@@ -152,7 +152,7 @@ fn an_update_takes_what_it_changes_and_nothing_else() {
 }
 
 #[test]
-fn applying_what_somebody_else_owns_is_a_conflict_unless_forced_or_equal() {
+fn applying_a_field_of_another_manager_is_a_conflict_unless_forced_or_equal() {
     let mut bed = TestObject::new();
     bed.apply("a", &json!({"text": "a", "count": 1}));
     bed.update("kubectl", &json!({"text": "a", "count": 2}));
@@ -194,7 +194,7 @@ fn applying_what_somebody_else_owns_is_a_conflict_unless_forced_or_equal() {
 }
 
 #[test]
-fn what_is_no_longer_applied_goes_unless_somebody_else_owns_it() {
+fn a_field_no_longer_applied_is_removed_unless_another_manager_owns_it() {
     let mut bed = TestObject::new();
     bed.apply(
         "a",
@@ -222,7 +222,7 @@ fn applying_nothing_new_keeps_the_time_of_the_entry() {
 }
 
 #[test]
-fn fields_from_before_the_first_apply_belong_to_nobody_known() {
+fn fields_from_before_the_first_apply_belong_to_an_unknown_manager() {
     let mut bed = TestObject::new();
     bed.live = Some(object("ex.io/v1", &json!({"text": "a", "count": 1})));
     bed.live.as_mut().unwrap()["metadata"]["uid"] = "u".into();
@@ -487,7 +487,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_applied_alone_goes_when_nothing_is_applied(mine in config()) {
+    fn a_field_with_one_applier_is_removed_when_nothing_is_applied(mine in config()) {
         let mut bed = TestObject::new();
         bed.apply("m", &mine);
         let gone = bed.try_apply("m", &json!({}), false).unwrap();
@@ -498,7 +498,7 @@ proptest! {
     }
 
     #[test]
-    fn what_somebody_else_applied_stays_when_i_apply_nothing(theirs in config(), mine in config()) {
+    fn fields_of_another_applier_stay_when_nothing_is_applied(theirs in config(), mine in config()) {
         let mut bed = TestObject::new();
         bed.apply("they", &theirs);
         let Ok(both) = bed.try_apply("me", &mine, false) else { return Ok(()) };

@@ -297,7 +297,7 @@ fn community_groups_need_an_approval() {
 }
 
 #[test]
-fn the_root_of_a_definition_with_status_says_little() {
+fn the_root_of_a_schema_with_status_allows_few_keywords() {
     let mut new = crd(json!({"type": "object", "anyOf": [{"required": ["a"]}]}));
     check(&new, None, &[]);
     new["spec"]["versions"][0]["subresources"] = json!({"status": {}});
@@ -307,7 +307,7 @@ fn the_root_of_a_definition_with_status_says_little() {
 }
 
 #[test]
-fn old_sins_are_forgiven_on_update() {
+fn existing_problems_do_not_reject_an_update() {
     let mut old =
         crd(json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "set",
         "items": {"type": "object"}}}}));

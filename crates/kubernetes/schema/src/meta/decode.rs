@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_are_errors_in_go_words() {
+    fn wrong_types_are_errors_with_gos_text() {
         for (metadata, error) in [
             (
                 json!({"name": 1}),

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_go_words_them() {
+    fn errors_have_gos_texts() {
         for (text, error) in [
             ("x", r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#),
             ("2020-13-01T00:00:00Z", r#"parsing time "2020-13-01T00:00:00Z": month out of range"#),

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_in_upstreams_words() {
+    fn inapplicable_operations_are_rejected_with_upstreams_texts() {
         let document = json!({"a": {"b": [1]}, "n": null, "s": "x"});
         for (operation, text) in [
             (

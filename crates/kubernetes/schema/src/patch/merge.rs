@@ -149,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn a_difference_leads_from_one_document_to_the_other(from in document(), to in document()) {
+        fn a_difference_turns_one_document_into_the_other(from in document(), to in document()) {
             prop_assert_eq!(apply(from.clone(), difference(&from, &to)).unwrap(), to);
         }
     }

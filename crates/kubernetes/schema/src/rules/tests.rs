@@ -123,7 +123,7 @@ fn entries_of_keyed_lists_find_their_old_state() {
 }
 
 #[test]
-fn unchanged_parts_are_forgiven_unless_the_rule_compares() {
+fn failures_in_unchanged_parts_are_warnings_unless_the_rule_uses_old_self() {
     let field = json!({"type": "string", "x-kubernetes-validations": [
         {"rule": "self == 'x'", "message": "must be x"}, {"rule": "self != oldSelf", "message": "must change"}]});
     let schema = with_spec(json!({"type": "object", "properties": {"f": field, "g": {"type": "string"}}}));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_upstream_words_them() {
+    fn errors_have_upstreams_texts() {
         for (text, error) in [
             ("a", "invalid selector: 'a'; can't understand 'a'"),
             ("a=b=c", "invalid field selector: unescaped character in value: 61"),

@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_upstream_words_them() {
+    fn errors_have_upstreams_texts() {
         let key = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
                    an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
                    validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";

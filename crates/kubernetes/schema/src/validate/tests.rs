@@ -253,7 +253,7 @@ fn check_update(schema: Value, old: Value, new: Value, expected: &[&str]) {
 }
 
 #[test]
-fn what_did_not_change_is_forgiven() {
+fn errors_in_unchanged_parts_are_dropped() {
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "string", "maxLength": 1},
         "o": {"type": "object", "properties": {"x": {"type": "integer", "minimum": 5}, "y": {"type": "string"}},
@@ -275,7 +275,7 @@ fn what_did_not_change_is_forgiven() {
 }
 
 #[test]
-fn entries_of_keyed_lists_are_forgiven_one_by_one() {
+fn unchanged_entries_of_keyed_lists_are_accepted_one_by_one() {
     let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string", "maxLength": 1}}});
     let keyed = json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["k"], "items": item}}});
@@ -306,7 +306,7 @@ impl std::hash::Hash for Compared<'_> {
 }
 
 #[test]
-fn items_are_told_apart_in_time_proportional_to_their_number() {
+fn uniqueness_of_items_is_checked_in_linear_time() {
     for count in [1_000, 4_000] {
         let comparisons = std::cell::Cell::new(0);
         let items: Vec<Compared<'_>> = (0..count).map(|n| Compared(n, &comparisons)).collect();

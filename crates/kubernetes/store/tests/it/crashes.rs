@@ -129,7 +129,7 @@ fn a_loss_of_power_at_any_operation_loses_nothing_acknowledged_and_shows_nothing
 }
 
 #[test]
-fn a_killed_process_loses_nothing_acknowledged_even_if_power_goes_next() {
+fn a_killed_process_loses_nothing_acknowledged_even_if_power_is_lost_next() {
     let window = WINDOW;
     for operation in 0..operations_of_a_run(window) {
         let (disk, progress) = crashed(operation, operation, window);

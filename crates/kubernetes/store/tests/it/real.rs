@@ -186,7 +186,7 @@ fn a_store_outlives_the_runtime_that_wrote_to_it() {
 }
 
 #[test]
-fn a_backup_goes_from_directory_to_directory() {
+fn a_backup_of_one_directory_is_restored_into_another() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let store = open(&from, small());
     run(store.write(put("b", "k", "v", Expect::Any))).unwrap();

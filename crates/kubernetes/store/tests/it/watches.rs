@@ -145,7 +145,7 @@ fn history_older_than_its_age_is_dropped_in_idle_buckets_and_across_a_restart() 
 }
 
 #[test]
-fn a_watch_resumed_after_a_restart_goes_on_where_it_was() {
+fn a_watch_resumed_after_a_restart_continues_where_it_was() {
     run(async {
         let disk = SimDisk::new(1);
         let mut seen = Vec::new();

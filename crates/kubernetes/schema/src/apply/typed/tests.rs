@@ -46,7 +46,7 @@ fn paths(set: &Set) -> Value {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_upstreams_words() {
+fn mismatches_are_rejected_with_upstreams_texts() {
     let schema = schema();
     for (spec, text) in [
         (json!({"nope": 1}), ".spec.nope: field not declared in schema"),
@@ -153,7 +153,7 @@ fn writing_a_value_owns_its_leaves_entries_and_undeclared_keys() {
 }
 
 #[test]
-fn comparing_tells_what_was_added_modified_and_removed() {
+fn comparing_returns_added_modified_and_removed_fields() {
     let schema = schema();
     let changes = |old: Value, new: Value| {
         let c = compare(&object(&old), &object(&new), Type::object(&schema)).unwrap();

@@ -146,7 +146,7 @@ fn patches_merge_by_strategy_and_directive() {
 }
 
 #[test]
-fn bad_patches_are_refused_with_upstreams_codes_and_words() {
+fn bad_patches_are_rejected_with_upstreams_codes_and_texts() {
     let document = json!({
         "containers": [{"name": "a", "env": [{"name": "e"}]}], "finalizers": ["a"], "labels": {"a": "1"},
         "strategy": {"type": "x"}, "maps": {"a": {"b": "c"}},

@@ -4,7 +4,7 @@
 mod applies;
 mod arbitrary;
 mod patches;
-mod verdicts;
+mod validation;
 
 use proptest::test_runner::Config;
 

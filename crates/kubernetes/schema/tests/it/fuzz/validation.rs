@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(config(256))]
 
     #[test]
-    fn any_definition_gets_a_verdict(schema in arbitrary::schema(), junk in arbitrary::json()) {
+    fn any_definition_is_accepted_or_rejected(schema in arbitrary::schema(), junk in arbitrary::json()) {
         let mut new = definition(schema);
         crd::default(&mut new);
         _ = crd::validate(&new, None);
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn any_object_gets_a_verdict(
+    fn any_object_is_accepted_or_rejected(
         schema in arbitrary::schema(), new in arbitrary::json(), old in arbitrary::json(),
     ) {
         let Ok(mut schema) = Schema::from_json(&schema) else { return Ok(()) };
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn any_metadata_gets_a_verdict(new in arbitrary::json(), old in arbitrary::json()) {
+    fn any_metadata_is_accepted_or_rejected(new in arbitrary::json(), old in arbitrary::json()) {
         let path = Path::at("metadata");
         _ = meta::validate_object_meta(&new, true, meta::name_is_dns_subdomain, &path);
         _ = meta::validate_object_meta_update(&new, &old, &path);
