@@ -121,7 +121,7 @@ impl ProgressSnapshot {
         let new = self.0.iter().filter(|state| !before.0.contains(state));
         let mut lines: Vec<String> = new
             .map(|(subject, state)| {
-                // An operation is told from the one before it by when it started, which nobody wants to read.
+                // The start time distinguishes an operation from the one before; it is not shown.
                 let state = if state.starts_with(ENDED) { "done" } else { state.as_str() };
                 format!("{subject}: {state}")
             })

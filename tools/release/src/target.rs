@@ -12,7 +12,7 @@ pub struct Target {
     machine: u16,
     /// The C compiler that Debian has for it, for what is not Rust in our dependencies.
     pub c_compiler: &'static str,
-    /// What that compiler needs to be told. GCC for glibc calls out for atomics, to a library that musl has not got.
+    /// Flags of that compiler. GCC for glibc calls a library for atomics that musl does not have.
     pub c_flags: &'static str,
 }
 

@@ -4,7 +4,7 @@
 //! Everything is made when first asked for, so a process full of in-memory servers that nobody reaches
 //! over TLS makes no keys. With a directory, what is made is kept there.
 //!
-//! Who a certificate stands for is told as its [`Subject`]. Users, groups and rights are the server's subject.
+//! A verified certificate yields its [`Subject`]. The server maps it to users, groups and permissions.
 
 mod certificate;
 mod files;

@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// All that a client is told, by channel, after having said something on channel 0.
+    /// Everything sent to a client, by channel, after it wrote to channel 0.
     async fn heard(ports: Vec<u16>, said: &[u8]) -> Vec<String> {
         let target = Target { pods: Arc::new(Shouting), namespace: "n".into(), pod: "p".into() };
         let (socket, mut client) = tokio::io::duplex(4096);

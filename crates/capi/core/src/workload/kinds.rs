@@ -107,7 +107,7 @@ view! {
     }
 
     pub struct ClaimReference {
-        /// Usually `PersistentVolumeClaim`.
+        /// Mostly `PersistentVolumeClaim`.
         pub kind: String,
         pub namespace: String,
         pub name: String,

@@ -10,7 +10,7 @@ use crate::machine::MachineController;
 use crate::machine::call::MachineCall;
 use crate::machine::observed::ObservedNode;
 
-/// Requeue interval while the workload cluster is unreachable; reconnecting usually triggers a reconcile earlier.
+/// Requeue interval while the workload cluster is unreachable; reconnecting triggers a reconcile earlier in most cases.
 const NOT_CONNECTED_AGAIN: Duration = Duration::from_secs(20);
 
 /// Sets `nodeRef` and `nodeInfo`, and syncs labels, annotations and taints to the Node.
