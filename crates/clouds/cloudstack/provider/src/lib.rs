@@ -84,6 +84,8 @@ pub mod annotation {
     /// On CloudStackClusters: `true` keeps load balancers and addresses that the cloud controller inside made on networks
     /// that stay.
     pub const KEEP_LOAD_BALANCERS: &str = "capstan.dev/keep-load-balancers";
+    /// On CloudStackClusters: `vm.userdata.max.length` of the server where it is not 32768, in characters of base64.
+    pub const USER_DATA_LIMIT: &str = "capstan.dev/user-data-limit";
     /// On CloudStackIsolatedNetworks: what was made for them in CloudStack.
     pub const MADE: &str = "capstan.dev/cloudstack-made";
     /// On CloudStackIsolatedNetworks: the last deletion of the network that CloudStack refused.

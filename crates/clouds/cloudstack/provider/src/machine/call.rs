@@ -5,9 +5,9 @@ use std::sync::Arc;
 use capstan_cloudstack_client::commands::{
     AssignToLoadBalancerRule, DestroyVirtualMachine, RemoveFromLoadBalancerRule,
 };
-use capstan_cloudstack_client::{Code, Error, VirtualMachineId, VolumeId};
+use capstan_cloudstack_client::{Code, Error, UserData, VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::names;
-use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackFailureDomain, CloudStackMachine};
 use capstan_controller::{Call, Outcome, View};
 use capstan_object::Key;
 use capstan_provider_kit::order;
@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Answers, Order, forwarding, observe};
+use crate::annotation;
 use crate::clouds::{Access, Clouds};
+use crate::cluster::infrastructure_of;
 use crate::code;
 use crate::error::{CloudError, failed};
 
@@ -237,6 +239,16 @@ async fn deploy(
         Ok(user_data) => user_data,
         Err(cause) => return cause.outcome(),
     };
+    let (length, most) = (user_data.encoded_len(), longest_user_data(object, view));
+    if length > most {
+        let message = format!(
+            "the user data of the machine has {length} characters in base64, and CloudStack takes {most} \
+             (vm.userdata.max.length): shorten files and commands of the bootstrap configuration; if the server allows more, \
+             set annotation {} of the CloudStackCluster to its limit",
+            annotation::USER_DATA_LIMIT
+        );
+        return Outcome::failed(code::BOOT_DATA, message);
+    }
     match access.client.start(&order.request(name, user_data)).await {
         Ok(taken) => {
             if let Some(id) = &taken.id {
@@ -244,8 +256,23 @@ async fn deploy(
             }
             Outcome::Done(json!({"id": taken.id, "job": taken.job}))
         }
+        // A server whose limit was lowered.
+        Err(error) if error.refusal().is_some_and(|it| it.text.contains("User data has exceeded")) => {
+            let mend = "shorten files and commands of the bootstrap configuration";
+            Outcome::failed(code::BOOT_DATA, format!("{error}; {mend}"))
+        }
         Err(error) => failed(&error, &access.secret),
     }
+}
+
+/// Characters of user data that the server takes. It tells its limit to administrators only.
+fn longest_user_data(object: &CloudStackMachine, view: &View) -> usize {
+    let cluster = observe::cluster_of(object, view).ok().flatten();
+    let infrastructure = cluster.as_deref().and_then(infrastructure_of);
+    let infrastructure = infrastructure.and_then(|key| view.get::<CloudStackCluster>(&key).ok().flatten());
+    let told =
+        infrastructure.and_then(|it| it.metadata.annotations.get(annotation::USER_DATA_LIMIT)?.parse().ok());
+    told.unwrap_or(UserData::USUAL_LIMIT)
 }
 
 async fn destroy(

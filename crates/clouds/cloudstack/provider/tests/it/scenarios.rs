@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Machine, MachineDeployment};
+use capstan_capi_types::core::{Machine, MachineDeployment, label};
 use capstan_cloudstack_client::commands::{
     CreateNetwork, CreateProject, ListNetworkOfferings, ListNetworks, ListVirtualMachines, ListZones, Owner,
 };
@@ -395,6 +395,44 @@ fn an_offering_that_cannot_serve_a_cluster_is_refused_before_a_network_is_made()
             says(&told, &["False", "E-CS-UNSUPPORTED", "is for networks of type L2", "failure domain fd-1"])?;
             if cloud.calls().contains_key("createNetwork") {
                 return Err(wrong("a network was made"));
+            }
+            deleted(world, cloud).await?;
+            nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+#[test]
+fn user_data_over_the_limit_of_the_server_is_told_before_it_is_sent() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "KubeadmControlPlane" {
+            // Text that does not become shorter by compression.
+            let mut state = 1_u64;
+            let noise = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                char::from(b'!' + u8::try_from((state >> 33) % 90).unwrap_or(0))
+            });
+            let noise: Vec<char> = noise.take(40_000).collect();
+            let file = |(number, content): (usize, &[char])| {
+                let content: String = content.iter().collect();
+                let path = format!("/etc/noise-{number}");
+                json!({"path": path, "owner": "root:root", "permissions": "0644", "content": content})
+            };
+            body["spec"]["kubeadmConfigSpec"]["files"] = noise.chunks(10_000).enumerate().map(file).collect();
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let story = Story { bare: true, change: Some(change), ..Story::of(&[]) };
+            story::create(world, cloud, Shape::EXAMPLE, &story).await?;
+            world.pass(Duration::from_secs(60)).await?;
+            let all = machines(world)?;
+            let is_first = |it: &&Value| it["metadata"]["labels"].get(label::CONTROL_PLANE).is_some();
+            let machine = all.iter().find(is_first).ok_or_else(|| wrong(format!("{all:?}")))?;
+            says(machine, &["False", "E-CS-BOOT-DATA", "32768", "capstan.dev/user-data-limit"])?;
+            if cloud.calls().contains_key("deployVirtualMachine") {
+                return Err(wrong("it was sent"));
             }
             deleted(world, cloud).await?;
             nothing_is_left(cloud)
