@@ -17,8 +17,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, Order, Seen, delete, naming, placement,
-    prerequisites, ssh,
+    ATTACHED, CLOUD_REACHABLE, CloudStackMachines, Instance, MachineCall, Namesake, Order, Seen, delete,
+    naming, placement, prerequisites, ssh,
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
@@ -139,6 +139,9 @@ pub(super) fn waiting(look: &Look<CloudStackMachines>, decision: &mut Decision, 
 fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
     let ran = naming::ran(&look.object, Some(machine));
+    if !matches!(look.seen.instance, Instance::Unknown(_) | Instance::None) {
+        decision.object.status.conditions.retain(|one| one.kind != CLOUD_REACHABLE);
+    }
     if let Some(result) = taken(look).filter(|_| look.object.spec.instance_id.is_none()) {
         return ordered(look, result, decision);
     }
@@ -148,12 +151,7 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
             decision.again_in(*next);
             waiting(look, decision, "Deploying", "CloudStack to start the virtual machine");
         }
-        Instance::Unknown(cause) => {
-            cause.wait(decision);
-            let status = ConditionStatus::Unknown;
-            let verdict = ConditionState::new(status, cause.reason, cause.text());
-            set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
-        }
+        Instance::Unknown(cause) => unreachable(look, cause, ran, decision),
         Instance::Failed(why) => remove_failed(look, why, decision),
         Instance::There { machine: vm, .. } if !ran && vm.state == Some(MachineState::Error) => {
             remove_failed(look, "it ended in state Error", decision);
@@ -173,6 +171,18 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
         }
         Instance::Gone => retry_later(look, decision),
     }
+}
+
+/// The cloud does not answer. That is no news of the machine: one that ran stays as it was last seen.
+fn unreachable(look: &Look<CloudStackMachines>, cause: &CloudError, ran: bool, decision: &mut Decision) {
+    cause.wait(decision);
+    let conditions = &mut decision.object.status.conditions;
+    if !ran {
+        let verdict = ConditionState::new(ConditionStatus::Unknown, cause.reason, cause.text());
+        return set_state(look, conditions, condition::READY, verdict, None);
+    }
+    let message = format!("{}; everything else is as it was last seen", cause.text());
+    set_state(look, conditions, CLOUD_REACHABLE, ConditionState::new(False, cause.reason, message), None);
 }
 
 /// The order was taken: what it is known by goes on the object before anything else.

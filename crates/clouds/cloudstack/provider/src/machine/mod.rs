@@ -66,6 +66,10 @@ pub use ssh::FORWARDED;
 /// The machine is a member of the load balancer of its cluster.
 pub const ATTACHED: &str = "LoadBalancerAttached";
 
+/// CloudStack answers questions about the machine. Absent while it does; False with the error while it does not, and then
+/// the other conditions are as they were last seen.
+pub const CLOUD_REACHABLE: &str = "CloudReachable";
+
 /// The controller of CloudStackMachines.
 pub struct CloudStackMachines {
     clouds: Clouds,
@@ -139,7 +143,7 @@ impl Controller for CloudStackMachines {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[condition::READY, condition::PAUSED, ATTACHED, FORWARDED]
+        &[condition::READY, condition::PAUSED, ATTACHED, CLOUD_REACHABLE, FORWARDED]
     }
 
     fn paused(&self, object: &CloudStackMachine, view: &View) -> Result<Option<String>, ObserveError> {

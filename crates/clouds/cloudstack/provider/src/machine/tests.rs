@@ -21,7 +21,9 @@ use serde_json::{Value, json};
 use super::catalog::Catalog;
 use super::decide::{decide, deployment_error};
 use super::teardown::Teardown;
-use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, Seen, placement};
+use super::{
+    ATTACHED, CLOUD_REACHABLE, CloudStackMachines, Instance, MachineCall, Namesake, Seen, placement,
+};
 use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
@@ -224,8 +226,8 @@ fn the_state_of_the_machine_is_told() {
         ("in error behind our back", provisioned(), vm("Error"), ConditionStatus::False, "Error"),
         ("gone", provisioned(), Instance::Gone, ConditionStatus::False, "Gone"),
         (
-            "nobody answers",
-            provisioned(),
+            "nobody answers, and it never ran",
+            ordered(),
             Instance::Unknown(unreachable),
             ConditionStatus::Unknown,
             "CloudUnreachable",
@@ -523,4 +525,19 @@ fn a_deployment_that_found_no_host_is_a_matter_of_capacity() {
         assert!(text.starts_with(&format!("{code}: {message}")), "{text}");
         assert_eq!(text.contains("failure domain fd-1"), code == code::CAPACITY, "{text}");
     }
+}
+
+#[test]
+fn a_machine_that_ran_stays_as_it_was_last_seen_while_the_cloud_does_not_answer() {
+    let running = decide(&look(provisioned(), seen(vm("Running")))).object;
+    assert!(running.status.ready);
+    let cause = CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
+    let silent = decide(&look(running.clone(), seen(Instance::Unknown(cause)))).object;
+    let told = silent.status.conditions.condition(CLOUD_REACHABLE).cloned().expect("a condition");
+    assert_eq!((told.status, told.reason.as_str()), (ConditionStatus::False, "CloudUnreachable"));
+    assert!(told.message.starts_with("E-CS-UNREACHABLE: no answer"), "{}", told.message);
+    assert!(silent.status.ready && silent.status.conditions.is_condition_true(condition::READY));
+    assert_eq!(silent.status.instance_state, running.status.instance_state);
+    let again = decide(&look(silent, seen(vm("Running")))).object;
+    assert_eq!(again.status.conditions.condition(CLOUD_REACHABLE), None);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capstan_capi_types::core::Cluster;
 use capstan_cloudstack_client::Client;
 use capstan_cloudstack_client::commands::{
     DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DisassociateIpAddress,
@@ -272,4 +273,44 @@ fn an_api_url_without_its_end_is_told_with_the_url_to_try() {
         })
     }
     goes_well(&[During(mishap), Create]);
+}
+
+#[test]
+fn a_healthy_cluster_stays_available_while_the_api_of_the_cloud_is_down() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let down = Fault::LostRequest { command: "*".to_owned(), times: None };
+            cloud.simulator.inject(down).map_err(failed)?;
+            world.pass(Duration::from_secs(900)).await?;
+            let condition = |object: &Value, kind: &str| {
+                let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                all.into_iter().find(|one| one["type"] == kind).unwrap_or_default()
+            };
+            let key = Key::new(NAMESPACE, NAME);
+            let cluster = world.objects()?.get(&KindName::of::<Cluster>(), &key).unwrap_or_default();
+            let available = condition(&cluster, "Available");
+            if available["status"] != "True" {
+                return Err(failed(format!("the cluster is not available: {available}")));
+            }
+            for machine in machines(world)? {
+                says(&machine, &["True", "Running"])?;
+                let told = condition(&machine, "CloudReachable");
+                let message = told["message"].as_str().unwrap_or_default();
+                if told["status"] != "False" || !message.contains("E-CS-UNREACHABLE") {
+                    return Err(failed(format!("nothing is told: {}", machine["status"])));
+                }
+            }
+            cloud.simulator.heal();
+            world.pass(Duration::from_secs(120)).await?;
+            for machine in machines(world)? {
+                if !condition(&machine, "CloudReachable").is_null() {
+                    return Err(failed(format!("it is still told: {}", machine["status"])));
+                }
+            }
+            Ok(())
+        })
+    }
+    // With a network inside, as bare nodes are never ready.
+    let report = run(&Story::of(&[Create, Check(mishap), Delete]).expunging_soon(), 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }
