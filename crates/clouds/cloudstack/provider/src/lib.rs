@@ -90,6 +90,9 @@ pub mod annotation {
     pub const MADE: &str = "capstan.dev/cloudstack-made";
     /// On CloudStackIsolatedNetworks: the last deletion of the network that CloudStack refused.
     pub const DELETE_REFUSED: &str = "capstan.dev/cloudstack-delete-refused";
+    /// On CloudStackMachines: ids of the data disks that the machine was ordered with, separated by commas. CloudStack does
+    /// not tell any more once the machine is destroyed.
+    pub const DISKS: &str = "capstan.dev/cloudstack-disks";
     /// On CloudStackMachines: the job that deploys the machine.
     pub const DEPLOY_JOB: &str = "capstan.dev/cloudstack-deploy-job";
     /// On CloudStackMachines: orders that came to nothing, from the first order on. Names are made of it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_cloudstack_client::commands::{
-    AssignToLoadBalancerRule, DestroyVirtualMachine, RemoveFromLoadBalancerRule,
+    AssignToLoadBalancerRule, DeleteVolume, DestroyVirtualMachine, RemoveFromLoadBalancerRule,
 };
 use capstan_cloudstack_client::{Code, Error, UserData, VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::names;
@@ -45,6 +45,11 @@ pub enum MachineCall {
         /// The data disk.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disks: Vec<VolumeId>,
+    },
+    /// Delete the data disk of a machine that somebody else destroyed.
+    DeleteDisk {
+        /// Its id.
+        disk: VolumeId,
     },
     /// Have the load balancer lead to it.
     Attach {
@@ -106,6 +111,7 @@ impl Call for MachineCall {
         match self {
             Self::Deploy { name, .. } => name.clone(),
             Self::Destroy { id, .. } => id.clone(),
+            Self::DeleteDisk { disk } => format!("disk/{disk}"),
             Self::Attach { rule, id } | Self::Detach { rule, id } => format!("{rule}/{id}"),
             Self::Forward { address, id, .. } | Self::Unforward { address, id, .. } => {
                 format!("ssh/{address}/{id}")
@@ -123,6 +129,7 @@ impl Call for MachineCall {
         match self {
             Self::Deploy { name, .. } => format!("deploy-vm {name}"),
             Self::Destroy { id, .. } => format!("destroy-vm {id}"),
+            Self::DeleteDisk { disk } => format!("delete-disk {disk}"),
             Self::Attach { rule, id } => format!("add-member {id} to {rule}"),
             Self::Detach { rule, id } => format!("remove-member {id} from {rule}"),
             Self::Forward { address, id, port, .. } => {
@@ -180,6 +187,11 @@ pub(super) async fn make(
             answers.disks.forget(id);
             destroy(&id.as_str().into(), *expunge, disks, &access).await
         }
+        MachineCall::DeleteDisk { disk } => match client.call(&DeleteVolume { id: disk.clone() }).await {
+            // Not known any more: gone, which is what was wanted.
+            Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
+            done => done.map(drop),
+        },
         MachineCall::Attach { rule, id } => {
             let request = AssignToLoadBalancerRule {
                 id: rule.as_str().into(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
-use capstan_cloudstack_client::VirtualMachineId;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
+use capstan_cloudstack_client::{VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
 use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
 use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
@@ -404,6 +404,10 @@ fn tell(
         object.metadata.annotations.remove(annotation::DEPLOY_JOB);
         object.metadata.annotations.remove(annotation::DEPLOY_FAILED);
         object.spec.provider_id = Some(names::provider_id(vm.id.as_str()));
+        if let Some(disks) = &look.seen.disks {
+            let ids: Vec<&str> = disks.iter().map(VolumeId::as_str).collect();
+            object.metadata.annotations.insert(annotation::DISKS.to_owned(), ids.join(","));
+        }
         let addresses = vm.nic.iter().filter_map(|nic| nic.ipaddress);
         let internal = |address: std::net::IpAddr| Address {
             kind: "InternalIP".to_owned(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_types::core::reason;
+use capstan_cloudstack_client::VolumeId;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
 use capstan_controller::{Effect, Look, Note, ObjectRef};
@@ -84,6 +85,27 @@ fn unrecorded(look: &Look<CloudStackMachines>, decision: &mut Decision) {
 
 /// Nothing more can be done about the machine by this account.
 fn gone(look: &Look<CloudStackMachines>, decision: &mut Decision) {
+    match &look.seen.teardown {
+        Some(Ok(teardown)) if !teardown.left.is_empty() => {
+            let delete = |disk: &VolumeId| MachineCall::DeleteDisk { disk: disk.clone() };
+            let calls: Vec<MachineCall> = teardown.left.iter().map(delete).collect();
+            let failed = calls.iter().find_map(|call| failure_of(look, call));
+            let message = failed.map_or_else(
+                || "the data disk that the virtual machine left is deleted".to_owned(),
+                |failure| failure.error.to_string(),
+            );
+            ready(look, decision, False, reason::DELETING, message);
+            for call in calls {
+                decision.call(call);
+            }
+            return;
+        }
+        Some(Err(cause)) => {
+            cause.wait(decision);
+            return ready(look, decision, False, reason::DELETING, cause.text());
+        }
+        _ => {}
+    }
     match leaving(look) {
         Some(note) => {
             ready(

@@ -8,7 +8,7 @@ use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::commands::{ListLoadBalancerRuleInstances, ListLoadBalancerRules};
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
-use capstan_cloudstack_client::{Code, JobId, VirtualMachineId};
+use capstan_cloudstack_client::{Code, JobId, VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
@@ -92,6 +92,8 @@ pub struct Seen {
     pub is_member: Option<bool>,
     /// Rules for SSH; `None` if nothing is to be done about them.
     pub ssh: Option<Result<SshRules, CloudError>>,
+    /// Data disks that the machine came with; `None` if they are on record, or there are none.
+    pub disks: Option<Vec<VolumeId>>,
     /// How the machine would be destroyed; `None` if it stays.
     pub teardown: Option<Result<Teardown, CloudError>>,
 }
@@ -182,6 +184,11 @@ async fn existing(
         seen.teardown = Some(teardown::observe(due, object, &seen.instance, access, &answers.disks).await);
     }
     let Instance::There { machine: vm, .. } = &seen.instance else { return Ok(()) };
+    let unknown = teardown::has_disk(object) && teardown::recorded(object).is_none();
+    if unknown && vm.state == Some(MachineState::Running) && !object.metadata.is_deleting() {
+        // Without an answer it is asked again at the next look.
+        seen.disks = teardown::disks(&vm.id, access, &answers.disks).await.ok();
+    }
     let told = object.status.conditions.condition(ATTACHED);
     if let Some(rule) = decide::rule(object, seen)
         && told.is_some_and(|told| told.reason == ATTACH_FAILED)

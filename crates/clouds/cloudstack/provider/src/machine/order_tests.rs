@@ -342,7 +342,8 @@ fn a_machine_is_destroyed_with_the_disk_that_was_observed_and_not_while_that_is_
         seen.teardown = teardown;
         decide(&look(deleted(provisioned()), seen))
     };
-    let decision = destroyed(Some(Ok(Teardown { expunge: true, disks: vec!["d1".into()] })));
+    let decision =
+        destroyed(Some(Ok(Teardown { expunge: true, disks: vec!["d1".into()], ..Teardown::default() })));
     let [planned] = decision.effects.as_slice() else { panic!("one call") };
     let wanted = MachineCall::Destroy { id: "v1".to_owned(), expunge: true, disks: vec!["d1".into()] };
     assert_eq!(planned.effect, Effect::Call(wanted));

@@ -63,7 +63,10 @@ pub(super) async fn resolve(
             answers.rules.forget(address);
             Ok(Resolution::DidNotHappen)
         }
-        MachineCall::Attach { .. } | MachineCall::Detach { .. } => Ok(Resolution::DidNotHappen),
+        // Decided anew from the disks that are left.
+        MachineCall::DeleteDisk { .. } | MachineCall::Attach { .. } | MachineCall::Detach { .. } => {
+            Ok(Resolution::DidNotHappen)
+        }
     }
 }
 

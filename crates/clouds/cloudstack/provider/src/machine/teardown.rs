@@ -1,13 +1,14 @@
 //! What the destruction of a machine takes along.
 
 use capstan_cloudstack_client::commands::ListVolumes;
-use capstan_cloudstack_client::model::MachineState;
+use capstan_cloudstack_client::model::{MachineState, Volume, VolumeState};
 use capstan_cloudstack_client::{Error, VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use tokio::time::Instant;
 
 use super::recent::Recent;
 use super::{Instance, Seen, naming};
+use crate::annotation;
 use crate::clouds::Access;
 use crate::error::CloudError;
 
@@ -18,6 +19,64 @@ pub struct Teardown {
     pub expunge: bool,
     /// The data disk that the machine was ordered with. Volumes that somebody attached later stay.
     pub disks: Vec<VolumeId>,
+    /// Data disks of a machine that is gone: whoever destroyed it left them.
+    pub left: Vec<VolumeId>,
+}
+
+/// The machine was ordered with a data disk.
+pub(super) fn has_disk(object: &CloudStackMachine) -> bool {
+    let disk = &object.spec.disk_offering;
+    !disk.id.is_empty() || !disk.name.is_empty()
+}
+
+/// Data disks on record; `None` if nobody has looked them up.
+pub(super) fn recorded(object: &CloudStackMachine) -> Option<Vec<VolumeId>> {
+    let ids = object.metadata.annotations.get(annotation::DISKS)?;
+    Some(ids.split(',').filter(|id| !id.is_empty()).map(Into::into).collect())
+}
+
+/// A data disk that came with a machine: CloudStack calls it DATA and the machine's number.
+pub(crate) fn comes_along(name: &str) -> bool {
+    name.strip_prefix("DATA-").is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// The data disks that a machine was ordered with.
+pub(super) async fn disks(
+    id: &VirtualMachineId,
+    access: &Access,
+    recent: &Recent<Vec<VolumeId>>,
+) -> Result<Vec<VolumeId>, Error> {
+    if let Some(disks) = recent.get(id.as_str()) {
+        return Ok(disks);
+    }
+    let question = ListVolumes {
+        virtualmachineid: Some(id.clone()),
+        r#type: Some("DATADISK".to_owned()),
+        scope: access.scope(),
+        ..ListVolumes::default()
+    };
+    let asked = Instant::now();
+    let found = access.client.list(&question).await?;
+    let ours = found.into_iter().filter(|volume| volume.name.as_deref().is_some_and(comes_along));
+    let disks: Vec<VolumeId> = ours.map(|volume| volume.id).collect();
+    recent.put(id.as_str(), asked, disks.clone());
+    Ok(disks)
+}
+
+/// Those of the recorded disks that are still there and that no machine has.
+async fn left(object: &CloudStackMachine, access: &Access) -> Result<Vec<VolumeId>, Error> {
+    let recorded = recorded(object).unwrap_or_default();
+    if recorded.is_empty() {
+        return Ok(Vec::new());
+    }
+    let question =
+        ListVolumes { r#type: Some("DATADISK".to_owned()), scope: access.scope(), ..ListVolumes::default() };
+    let found = access.client.list(&question).await?;
+    let free = |volume: &Volume| {
+        let there = matches!(volume.state, Some(VolumeState::Ready | VolumeState::Allocated));
+        there && volume.virtualmachineid.is_none() && recorded.contains(&volume.id)
+    };
+    Ok(found.into_iter().filter(free).map(|volume| volume.id).collect())
 }
 
 /// The machine that may have to be destroyed, and whether it is destroyed already.
@@ -32,7 +91,7 @@ pub(super) fn due(object: &CloudStackMachine, seen: &Seen) -> Option<(VirtualMac
             asked.then(|| (machine.id.clone(), destroyed))
         }
         // Accounts that may not expunge do not see it any more.
-        Instance::Gone if (deleting || !ran) && seen.network.is_some() => {
+        Instance::Gone if (deleting || !ran) && (seen.network.is_some() || recorded(object).is_some()) => {
             Some((object.spec.instance_id.as_deref()?.into(), true))
         }
         Instance::Failed(_) if !deleting => Some((object.spec.instance_id.as_deref()?.into(), false)),
@@ -49,30 +108,14 @@ pub(super) async fn observe(
 ) -> Result<Teardown, CloudError> {
     let explain = |error: Error| access.explain(&error);
     let expunge = access.cache.may_expunge(&access.client).await.map_err(explain)?;
-    let disk = &object.spec.disk_offering;
-    let has_disk = !disk.id.is_empty() || !disk.name.is_empty();
-    // Nothing more is done about a machine that is destroyed and cannot be expunged.
-    let gone = matches!(seen, Instance::Gone);
-    if !has_disk || gone || destroyed && !expunge {
-        return Ok(Teardown { expunge, disks: Vec::new() });
+    // Nothing more is done about a machine that is destroyed and cannot be expunged, but about what it left.
+    if matches!(seen, Instance::Gone) || destroyed && !expunge {
+        let left = left(object, access).await.map_err(explain)?;
+        return Ok(Teardown { expunge, left, ..Teardown::default() });
     }
-    if let Some(disks) = recent.get(id.as_str()) {
-        return Ok(Teardown { expunge, disks });
+    if !has_disk(object) {
+        return Ok(Teardown { expunge, ..Teardown::default() });
     }
-    let question = ListVolumes {
-        virtualmachineid: Some(id.clone()),
-        r#type: Some("DATADISK".to_owned()),
-        scope: access.scope(),
-        ..ListVolumes::default()
-    };
-    let asked = Instant::now();
-    let found = access.client.list(&question).await.map_err(explain)?;
-    // CloudStack calls the disk that comes with a machine DATA and its number.
-    let comes_along = |name: &str| {
-        name.strip_prefix("DATA-").is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
-    };
-    let ours = found.into_iter().filter(|volume| volume.name.as_deref().is_some_and(comes_along));
-    let disks: Vec<VolumeId> = ours.map(|volume| volume.id).collect();
-    recent.put(id.as_str(), asked, disks.clone());
-    Ok(Teardown { expunge, disks })
+    let disks = disks(&id, access, recent).await.map_err(explain)?;
+    Ok(Teardown { expunge, disks, ..Teardown::default() })
 }

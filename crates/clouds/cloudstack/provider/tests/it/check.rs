@@ -90,6 +90,7 @@ pub fn all(cloud: &Cloud) -> Vec<Box<dyn Checker>> {
             verb,
             "deploy-vm"
                 | "destroy-vm"
+                | "delete-disk"
                 | "create-network"
                 | "delete-network"
                 | "take-address"

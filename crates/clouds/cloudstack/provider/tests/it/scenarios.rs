@@ -30,7 +30,8 @@ use std::time::Duration;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Machine, MachineDeployment, label};
 use capstan_cloudstack_client::commands::{
-    CreateNetwork, CreateProject, ListNetworkOfferings, ListNetworks, ListVirtualMachines, ListZones, Owner,
+    CreateNetwork, CreateProject, DestroyVirtualMachine, ListNetworkOfferings, ListNetworks,
+    ListVirtualMachines, ListZones, Owner,
 };
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::{Deletion, KindName};
@@ -433,6 +434,35 @@ fn user_data_over_the_limit_of_the_server_is_told_before_it_is_sent() {
             says(machine, &["False", "E-CS-BOOT-DATA", "32768", "capstan.dev/user-data-limit"])?;
             if cloud.calls().contains_key("deployVirtualMachine") {
                 return Err(wrong("it was sent"));
+            }
+            deleted(world, cloud).await?;
+            nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+#[test]
+fn the_data_disk_of_a_machine_that_somebody_destroyed_goes_with_the_machine() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "CloudStackMachineTemplate" {
+            body["spec"]["template"]["spec"]["diskOffering"] = json!({
+                "name": "Custom", "customSizeInGB": 7,
+                "mountPath": "/data", "device": "/dev/vdb", "filesystem": "ext4", "label": "data",
+            });
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            made(world, cloud, Shape::EXAMPLE, change).await?;
+            for machine in machines(world)? {
+                let id = machine["spec"]["instanceID"].as_str().unwrap_or_default().into();
+                let request = DestroyVirtualMachine { id, expunge: Some(true), volumeids: Vec::new() };
+                cloud.client("admin").run(&request).await.map_err(failed)?;
+            }
+            let volumes = cloud.names("volume");
+            if volumes.len() != 2 {
+                return Err(wrong(format!("left by the machines are {volumes:?}")));
             }
             deleted(world, cloud).await?;
             nothing_is_left(cloud)
