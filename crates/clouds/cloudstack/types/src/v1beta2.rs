@@ -212,7 +212,7 @@ record! {
             pub affinity: String,
             /// The affinity group in use.
             pub cloudstack_affinity_ref: Option<ObjectReference>,
-            /// Failure domain, unless the Machine names one.
+            /// Failure domain. Empty means that of the Machine, or one that is chosen; filled in.
             pub failure_domain_name: String,
             /// Boot data as it is.
             pub uncompressed_user_data: Option<bool>,

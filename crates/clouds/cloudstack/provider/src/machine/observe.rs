@@ -247,9 +247,9 @@ pub(super) fn domain_of(
 ) -> Result<Option<Arc<CloudStackFailureDomain>>, ObserveError> {
     let Some(cluster) = cluster_of(object, view)? else { return Ok(None) };
     let machine = owners::of::<Machine>(&object.metadata, view)?;
-    let named = machine.as_ref().map(|machine| machine.spec.failure_domain.as_str());
-    let name = named.filter(|name| !name.is_empty()).unwrap_or(&object.spec.failure_domain_name);
-    domain(name, &cluster, view)
+    let named = machine.as_ref().map_or("", |machine| machine.spec.failure_domain.as_str());
+    let own = Some(object.spec.failure_domain_name.as_str()).filter(|own| !own.is_empty());
+    domain(own.unwrap_or(named), &cluster, view)
 }
 
 /// Everything but the cloud.

@@ -12,19 +12,19 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_object::{Key, Object, ObjectMeta, OwnerReference};
 use parking_lot::Mutex;
 
-/// The failure domain that a machine goes to: what its Machine says, else what it says itself, else the one with the
-/// fewest machines, the first of the cluster's list among equals.
+/// The failure domain that a machine goes to: what it says itself, else what its Machine says, as CAPC has it; else the one
+/// with the fewest machines, the first of the cluster's list among equals. A machine that was placed says so itself.
 pub(super) fn failure_domain<'a>(
     object: &'a CloudStackMachine,
     machine: &'a Machine,
     cluster: &'a CloudStackCluster,
     placed: &BTreeMap<String, usize>,
 ) -> Option<&'a str> {
-    if !machine.spec.failure_domain.is_empty() {
-        return Some(&machine.spec.failure_domain);
-    }
     if !object.spec.failure_domain_name.is_empty() {
         return Some(&object.spec.failure_domain_name);
+    }
+    if !machine.spec.failure_domain.is_empty() {
+        return Some(&machine.spec.failure_domain);
     }
     let names = cluster.spec.failure_domains.iter().map(|domain| domain.name.as_str());
     names.min_by_key(|name| placed.get(*name).copied().unwrap_or(0))

@@ -471,8 +471,8 @@ fn machines_are_spread_over_failure_domains_unless_they_are_placed() {
     let rows = [
         ("the first of equals", object(), owner(false), placed(&[]), "a"),
         ("the emptiest", object(), owner(false), placed(&[("a", 1), ("c", 1)]), "b"),
-        ("what it says itself", placed_before.clone(), owner(false), placed(&[("b", 9)]), "b"),
-        ("what its Machine says", placed_before, said, placed(&[]), "c"),
+        ("what its Machine says", object(), said.clone(), placed(&[("c", 9)]), "c"),
+        ("what it says itself, whatever its Machine says", placed_before, said, placed(&[("b", 9)]), "b"),
     ];
     for (says, object, machine, counts, wanted) in rows {
         assert_eq!(placement::failure_domain(&object, &machine, &cluster, &counts), Some(wanted), "{says}");

@@ -64,7 +64,7 @@ record! {
             pub affinity: String,
             /// The affinity group in use; filled in.
             pub cloudstack_affinity_ref: Option<ObjectReference>,
-            /// Failure domain, unless the Machine names one.
+            /// Failure domain. Empty means that of the Machine, or one that is chosen; filled in.
             pub failure_domain_name: String,
             /// Boot data as it is, for Ignition; compressed otherwise.
             pub uncompressed_user_data: Option<bool>,
