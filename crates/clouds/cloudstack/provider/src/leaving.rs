@@ -31,12 +31,21 @@ pub(crate) fn known(network: &ObjectMeta) -> BTreeMap<&str, Timestamp> {
     named.filter_map(|(name, at)| Some((name.strip_prefix(PREFIX)?, at.parse().ok()?))).collect()
 }
 
-/// A machine of a network that is not expunged yet: the one that was destroyed last is asked for first, as it goes last.
-/// Its boot data can be read until then, whoever may list it.
-pub(crate) async fn held_by(network: &ObjectMeta, access: &Access) -> Result<Option<String>, Error> {
+/// Machines that are asked for at most. Annotations can be written by anybody who may write the object, so their number
+/// says nothing.
+const ASKED: usize = 8;
+
+/// The machines to ask for: those that were destroyed last, as they go last.
+fn candidates(network: &ObjectMeta) -> Vec<&str> {
     let mut all: Vec<(Timestamp, &str)> = known(network).into_iter().map(|(id, at)| (at, id)).collect();
     all.sort_unstable();
-    for (_, id) in all.into_iter().rev() {
+    all.into_iter().rev().take(ASKED).map(|(_, id)| id).collect()
+}
+
+/// A machine of a network that is not expunged yet. Its boot data can be read until then, whoever may list it. If none of
+/// those that are asked for is there, the deletion of the network tells whether another one holds it.
+pub(crate) async fn held_by(network: &ObjectMeta, access: &Access) -> Result<Option<String>, Error> {
+    for id in candidates(network) {
         let question = GetVirtualMachineUserData { virtualmachineid: id.into() };
         match access.client.call(&question).await {
             Ok(_) => return Ok(Some(id.to_owned())),
@@ -50,6 +59,17 @@ pub(crate) async fn held_by(network: &ObjectMeta, access: &Access) -> Result<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn however_many_machines_are_noted_only_the_last_few_are_asked_for() {
+        let mut network = ObjectMeta::default();
+        for number in 0..500_i64 {
+            let at = Timestamp::from_second(number).expect("a moment");
+            network.annotations.insert(format!("{PREFIX}v{number}"), Time::new(at).to_string());
+        }
+        assert_eq!(candidates(&network).len(), ASKED);
+        assert_eq!(candidates(&network).first(), Some(&"v499"));
+    }
 
     #[test]
     fn what_machines_note_the_network_reads() {
