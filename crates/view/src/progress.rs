@@ -38,8 +38,12 @@ pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint:
     lines
 }
 
-/// Estimated from earlier operations, or else from the pace so far.
+/// Estimated from earlier operations, or else from the pace so far. Neither knows how long an error is waited out, such as
+/// the hours until a cloud expunges machines: then what blocks the operation says when it is tried again.
 fn time_left(operation: &Operation, history: &History, now: Timestamp) -> Option<SignedDuration> {
+    if operation.blocked_by.as_ref().is_some_and(|blocked| blocked.code.is_some()) {
+        return None;
+    }
     let by_pace = || {
         let percent = operation.percent();
         let passed = now.duration_since(operation.started.timestamp());
@@ -198,6 +202,19 @@ mod tests {
                 "  Workers waits (10s): 2 machines boot",
             ]
         );
+    }
+
+    #[test]
+    fn an_operation_that_waits_out_an_error_shows_no_time_left() {
+        let mut operation = operation(1);
+        operation.block(
+            "Deleting",
+            "E-CS-EXPUNGE: CloudStack expunges them tomorrow",
+            Some("E-CS-EXPUNGE"),
+            at(20),
+        );
+        let lines = progress(&operation, &History::default(), at(30), Paint::Plain);
+        assert_eq!(lines[0], "Create █████████░░░░░░░░░░░░░░░  39%  30s");
     }
 
     #[test]

@@ -120,15 +120,23 @@ fn expunging(look: &Look<IsolatedNetworks>, machine: &str, decision: &mut Decisi
     let day = SignedDuration::from_hours(24);
     let (soonest, latest) = (last.saturating_add(day), last.saturating_add(day + day));
     let (Ok(soonest), Ok(latest)) = (soonest, latest) else { return };
+    // The times come first: where there is little room, the rest is cut.
+    let when = match look.now < latest {
+        true => format!("between {soonest:.0} and {latest:.0} by its default settings"),
+        false => "later than by its default settings".to_owned(),
+    };
     let message = format!(
-        "{}: CloudStack keeps the network until it has expunged the virtual machines that were in it, the last of them \
-         {machine}, destroyed at {last:.0}: expunge.delay and then up to expunge.interval, by default between {soonest:.0} \
-         and {latest:.0}; an administrator can expunge them at once, or set allow.user.expunge.recover.vm for the account",
+        "{}: CloudStack expunges the virtual machines of the network {when}, and keeps the network until then (the last is \
+         {machine}, destroyed at {last:.0}; expunge.delay and up to expunge.interval follow); an administrator can expunge \
+         them at once, or set allow.user.expunge.recover.vm for the account",
         code::EXPUNGE
     );
     let waited = Duration::try_from(look.now.duration_since(last)).unwrap_or_default();
     decision.again_in((waited / 8).clamp(SHORTEST, LONGEST));
-    decision.wait(Wait::on(WAITING_FOR_EXPUNGE, message.as_str()).code(code::EXPUNGE));
+    let mut wait = Wait::on(WAITING_FOR_EXPUNGE, message.as_str()).code(code::EXPUNGE);
+    wait.since = Some(last);
+    wait.next = Some(soonest).filter(|soonest| *soonest > look.now);
+    decision.wait(wait);
     ready(look, decision, ConditionState::new(False, WAITING_FOR_EXPUNGE, message));
 }
 
