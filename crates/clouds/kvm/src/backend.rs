@@ -160,6 +160,8 @@ pub struct Instance {
     pub name: String,
     pub address: Ipv4Addr,
     pub phase: Phase,
+    /// Its user data ran to an end once, so its disk holds a node. Read from disk: survives restarts of host and plane.
+    pub has_booted: bool,
     /// Console log file.
     pub console: PathBuf,
 }

@@ -36,7 +36,12 @@ fn keep(look: &Look<KVMMachines>, machine: &Machine, cluster: &Cluster, decision
     };
     decision.add_finalizer(FINALIZER);
     let created = |call: &MachineCall| matches!(call, MachineCall::Create { id: made, .. } if *made == id);
-    let was_there = look.object.provisioned() == Some(true) || decisions::was_created(look, created);
+    // A move or a restore may drop the status. The Machine has a provider id once its infrastructure was provisioned; the
+    // object's own is written before the machine is created and proves nothing.
+    let was_there = look.object.provisioned() == Some(true)
+        || !machine.spec.provider_id.is_empty()
+        || look.seen.instance.as_ref().is_some_and(|instance| instance.has_booted)
+        || decisions::was_created(look, created);
     let found = match &look.seen.instance {
         Some(instance) if was_there || instance.phase != Phase::Stopped => {
             decision.object.status.console = instance.console.display().to_string();

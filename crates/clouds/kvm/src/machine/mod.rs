@@ -107,7 +107,9 @@ impl Controller for KVMMachines {
         let there = self.look_up(intent.call.id()).await?;
         let happened = match &intent.call {
             // A record without a process is an unfinished machine: its creation continues.
-            MachineCall::Create { .. } => there.is_some_and(|it| it.phase != crate::backend::Phase::Stopped),
+            MachineCall::Create { .. } => {
+                there.is_some_and(|it| it.has_booted || it.phase != crate::backend::Phase::Stopped)
+            }
             MachineCall::Destroy { .. } => there.is_none(),
         };
         Ok(if happened { Resolution::happened() } else { Resolution::DidNotHappen })

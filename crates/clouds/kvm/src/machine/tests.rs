@@ -38,6 +38,7 @@ fn instance(phase: Phase) -> Instance {
         id: id(),
         name: "m".to_owned(),
         address: Ipv4Addr::new(10, 89, 0, 2),
+        has_booted: matches!(phase, Phase::Booted | Phase::Failed(_)),
         phase,
         console: "/state/console.log".into(),
     }
@@ -188,6 +189,27 @@ fn a_vanished_machine_is_reported_and_never_recreated() {
     moved.concluded = vec![Concluded { call: create(), result: Some(Value::Null) }];
     let decision = decide(&moved);
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
+}
+
+#[test]
+fn a_stopped_node_is_never_created_again_when_a_move_dropped_the_status() {
+    let moved = || KVMMachine { status: Default::default(), ..made() };
+    let known = |mut seen: Seen| {
+        let mut machine = machine();
+        machine.spec.provider_id = "kvm:///u-1".to_owned();
+        seen.machine = Some(Arc::new(machine));
+        seen
+    };
+    let node = Instance { has_booted: true, ..instance(Phase::Stopped) };
+    for (says, seen, reason) in [
+        ("the disk holds a node", seen(Some(node)), "Stopped"),
+        ("the Machine has a provider id", known(seen(Some(instance(Phase::Stopped)))), "Stopped"),
+        ("the Machine has a provider id, and the files are gone", known(seen(None)), "Gone"),
+    ] {
+        let decision = decide(&look(moved(), seen));
+        assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], reason), "{says}");
+        assert_eq!(decision.object.status.initialization.provisioned, Some(true), "{says}");
+    }
 }
 
 #[test]

@@ -275,8 +275,13 @@ impl Backend for Namespaces {
     }
 
     fn create(&self, spec: &MachineSpec) -> Result<(), BackendError> {
-        let (record, subnet) = self.allocate_address(spec)?;
         let node = Node::new(&self.machines(), &spec.id);
+        // Whoever asks: a disk that holds a node is never replaced.
+        if node.look()?.is_some_and(|instance| instance.has_booted) {
+            let message = format!("machine {} has booted before; its disk is kept", spec.id);
+            return Err(BackendError::Refused(message));
+        }
+        let (record, subnet) = self.allocate_address(spec)?;
         let started = node.start(spec, &record, subnet, &self.settings.images, &self.hierarchies);
         if started.is_err() {
             // Its user data has not finished: a machine that never ran may be tried again.

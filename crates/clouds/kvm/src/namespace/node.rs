@@ -68,11 +68,18 @@ impl Node {
         self.folder.join("console.log")
     }
 
+    /// How the user data ended, if it did.
+    fn boot_result(&self) -> Result<Option<String>, BackendError> {
+        let text = read_if_exists(&self.folder.join("status/boot"))?;
+        Ok(text.map(|text| text.trim().to_owned()))
+    }
+
     /// The actual state of the machine.
     pub(super) fn look(&self) -> Result<Option<Instance>, BackendError> {
         let Some(record) = self.record()? else { return Ok(None) };
         let runs = self.process()?.is_some_and(Process::runs);
-        let phase = match read_if_exists(&self.folder.join("status/boot"))?.as_deref().map(str::trim) {
+        let ended = self.boot_result()?;
+        let phase = match ended.as_deref() {
             _ if !runs => Phase::Stopped,
             Some("booted") => Phase::Booted,
             Some(_) => Phase::Failed(last_line(&self.console())),
@@ -83,6 +90,7 @@ impl Node {
             name: record.name,
             address: record.address,
             phase,
+            has_booted: ended.is_some(),
             console: self.console(),
         }))
     }
