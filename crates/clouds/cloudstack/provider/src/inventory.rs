@@ -1,10 +1,11 @@
-//! What CloudStack has beside what is recorded: the machines and marked networks of every account that failure domains
-//! work with.
+//! What CloudStack has beside what is recorded: the machines, marked networks and addresses, affinity groups, ways in by SSH
+//! and detached data disks of every account that failure domains work with.
 
 use std::collections::BTreeSet;
 
 use capstan_cloudstack_types::v1beta3::{
-    CloudStackFailureDomain, CloudStackFailureDomainSpec, CloudStackIsolatedNetwork, CloudStackMachine,
+    CloudStackAffinityGroup, CloudStackFailureDomain, CloudStackFailureDomainSpec, CloudStackIsolatedNetwork,
+    CloudStackMachine,
 };
 use capstan_controller::Client;
 use capstan_object::Object as _;
@@ -15,10 +16,11 @@ use capstan_provider_kit::{
 use futures::future::BoxFuture;
 
 use crate::clouds::{Clouds, Tenancy, secret_of};
-use crate::machine::naming;
+use crate::isolated_network::Made;
+use crate::machine::{naming, recorded_disks};
 use crate::plugin::CloudStack;
 use crate::removal::Removal;
-use crate::survey::{Survey, Thing};
+use crate::survey::{Leftover, LeftoverKind, Survey, Thing};
 
 impl Inventory for CloudStack {
     fn compare<'a>(
@@ -41,7 +43,11 @@ struct Account {
 
 impl Unrecorded for Account {
     fn counts(&self) -> Counted {
-        counted(self.removal.machines.len(), self.removal.networks.len())
+        let removal = &self.removal;
+        let others = removal.others.iter().map(|other| other.kind);
+        // What is never removed is not announced.
+        let others = others.filter(|kind| *kind != LeftoverKind::Volume);
+        counted(removal.machines.len(), removal.networks.len(), others)
     }
 
     fn remove(&self) -> BoxFuture<'_, Result<Removed, ProviderError>> {
@@ -50,13 +56,18 @@ impl Unrecorded for Account {
             let removed = removed.map_err(|trouble| ProviderError::new(trouble.message))?;
             let kept = removed.kept.into_iter();
             let kept = kept.map(|(thing, why)| Kept { what: format!("{} ({})", thing.name, thing.id), why });
-            Ok(Removed { gone: counted(removed.machines, removed.networks), kept: kept.collect() })
+            let gone = counted(removed.machines, removed.networks, removed.others.into_iter());
+            Ok(Removed { gone, kept: kept.collect() })
         })
     }
 }
 
-fn counted(machines: usize, networks: usize) -> Counted {
-    [("virtual machine", machines), ("network", networks)].into()
+fn counted(machines: usize, networks: usize, others: impl Iterator<Item = LeftoverKind>) -> Counted {
+    let mut counted: Counted = [("virtual machine", machines), ("network", networks)].into();
+    for kind in others {
+        counted.add(kind.noun(), 1);
+    }
+    counted
 }
 
 /// Records beside the accounts that failure domains work with, and what of each account is in no record. Records of all
@@ -67,6 +78,7 @@ async fn compare(clouds: &Clouds, client: &Client, namespace: &str) -> Result<Dr
     };
     let machines = served::<CloudStackMachine>(client, "").await?.unwrap_or_default();
     let networks = served::<CloudStackIsolatedNetwork>(client, "").await?.unwrap_or_default();
+    let groups = served::<CloudStackAffinityGroup>(client, "").await?.unwrap_or_default();
     let mut found = BTreeSet::new();
     let mut accounts: Vec<Account> = Vec::new();
     let mut looked = BTreeSet::new();
@@ -87,12 +99,13 @@ async fn compare(clouds: &Clouds, client: &Client, namespace: &str) -> Result<Dr
         };
         match survey {
             Ok((survey, keys)) => {
-                let mut removal = unrecorded(&survey, &machines, &networks);
+                let mut removal = unrecorded(&survey, (&machines, &networks, &groups));
                 found.extend(differences(&place, &removal));
                 // Failure domains can share an account: nothing is removed twice.
                 for other in &accounts {
                     removal.machines.retain(|thing| !other.removal.machines.contains(thing));
                     removal.networks.retain(|thing| !other.removal.networks.contains(thing));
+                    removal.others.retain(|thing| !other.removal.others.contains(thing));
                 }
                 accounts.push(Account { clouds: clouds.clone(), domain: spec.clone(), keys, removal });
                 present.push(survey.present);
@@ -121,8 +134,11 @@ async fn compare(clouds: &Clouds, client: &Client, namespace: &str) -> Result<Dr
 /// being made has a record without an id.
 fn unrecorded(
     survey: &Survey,
-    machines: &[CloudStackMachine],
-    networks: &[CloudStackIsolatedNetwork],
+    (machines, networks, groups): (
+        &[CloudStackMachine],
+        &[CloudStackIsolatedNetwork],
+        &[CloudStackAffinityGroup],
+    ),
 ) -> Removal {
     let record = |thing: &Thing, id: &str, name: &str| {
         if id.is_empty() { thing.name == name } else { thing.id == id }
@@ -135,7 +151,28 @@ fn unrecorded(
     };
     let of_network =
         |thing: &Thing| networks.iter().any(|network| record(thing, &network.spec.id, &network.spec.name));
+    let is_recorded = |other: &Leftover| {
+        let thing = &other.thing;
+        match other.kind {
+            LeftoverKind::Address => networks.iter().any(|network| {
+                network.status.public_ip_id == thing.id
+                    || Made::of(&network.metadata).address.as_ref() == Some(&thing.id)
+                    || network.spec.control_plane_endpoint.host == thing.name
+            }),
+            LeftoverKind::AffinityGroup => {
+                groups.iter().any(|group| record(thing, &group.spec.id, &group.spec.name))
+            }
+            LeftoverKind::SshRule => machines.iter().any(|machine| {
+                machine.spec.instance_id.is_some() && machine.spec.instance_id == other.machine
+            }),
+            LeftoverKind::Volume => machines.iter().any(|machine| {
+                let disks = recorded_disks(machine).unwrap_or_default();
+                disks.iter().any(|disk| disk.as_str() == thing.id)
+            }),
+        }
+    };
     Removal {
+        others: survey.others.iter().filter(|other| !is_recorded(other)).cloned().collect(),
         machines: survey.machines.iter().filter(|thing| !of_machine(thing)).cloned().collect(),
         networks: survey.networks.iter().filter(|thing| !of_network(thing)).cloned().collect(),
     }
@@ -149,7 +186,18 @@ fn differences(place: &str, found: &Removal) -> Vec<Difference> {
         says: format!("{}; another management plane may have it", thing.id),
     };
     let machines = found.machines.iter().map(|thing| difference("VirtualMachine", thing));
-    machines.chain(found.networks.iter().map(|thing| difference("Network", thing))).collect()
+    let networks = found.networks.iter().map(|thing| difference("Network", thing));
+    let others = found.others.iter().map(|other| match other.kind {
+        LeftoverKind::Volume => Difference {
+            says: format!(
+                "{}; data disk of a virtual machine that is gone, of a cluster or of somebody else: it is never removed here",
+                other.thing.id
+            ),
+            ..difference(other.kind.name(), &other.thing)
+        },
+        kind => difference(kind.name(), &other.thing),
+    });
+    machines.chain(networks).chain(others).collect()
 }
 
 /// What is recorded and in no account.
@@ -177,6 +225,22 @@ mod tests {
         let survey = Survey {
             networks: vec![thing("net-1"), thing("net-2")],
             machines: vec![thing("1"), thing("2"), thing("4")],
+            others: [
+                (LeftoverKind::Address, "ip-1", None),
+                (LeftoverKind::Address, "ip-2", None),
+                (LeftoverKind::AffinityGroup, "g-1", None),
+                (LeftoverKind::AffinityGroup, "g-2", None),
+                (LeftoverKind::SshRule, "r-1", Some("1")),
+                (LeftoverKind::SshRule, "r-2", Some("2")),
+                (LeftoverKind::Volume, "d-1", None),
+                (LeftoverKind::Volume, "d-2", None),
+            ]
+            .map(|(kind, id, machine)| Leftover {
+                kind,
+                thing: thing(id),
+                machine: machine.map(str::to_owned),
+            })
+            .into(),
             present: ["1", "2", "9"].map(str::to_owned).into(),
         };
         let recorded = |id: &str| {
@@ -187,13 +251,25 @@ mod tests {
         };
         let mut network = CloudStackIsolatedNetwork::default();
         network.spec.id = "net-1".to_owned();
+        network.status.public_ip_id = "ip-1".to_owned();
+        let mut group = CloudStackAffinityGroup::default();
+        group.spec.id = "g-1".to_owned();
         let mut being_made = recorded("");
         being_made.metadata.name = "n4".to_owned();
-        let machines = [recorded("1"), recorded("3"), being_made];
+        let mut with_disk = recorded("1");
+        with_disk.metadata.annotations.insert(crate::annotation::DISKS.to_owned(), "d-1".to_owned());
+        let machines = [with_disk, recorded("3"), being_made];
         let what = |found: Vec<Difference>| -> Vec<String> { found.into_iter().map(|it| it.what).collect() };
         assert_eq!(
-            what(differences("cloudstack", &unrecorded(&survey, &machines, &[network]))),
-            ["VirtualMachine/n2", "Network/nnet-2"]
+            what(differences("cloudstack", &unrecorded(&survey, (&machines, &[network], &[group])))),
+            [
+                "VirtualMachine/n2",
+                "Network/nnet-2",
+                "PublicIpAddress/nip-2",
+                "AffinityGroup/ng-2",
+                "PortForwardingRule/nr-2",
+                "Volume/nd-2"
+            ]
         );
         assert_eq!(what(gone(&[survey.present], &machines, "")), ["CloudStackMachine/m3"]);
     }

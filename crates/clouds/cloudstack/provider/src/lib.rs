@@ -50,7 +50,7 @@ pub use machine_template::MachineTemplates;
 pub use outlook::{Outlook, Prospect, Verdict};
 pub use plugin::CloudStack;
 pub use removal::{Removal, Removed};
-pub use survey::{Survey, Thing};
+pub use survey::{Leftover, LeftoverKind, Survey, Thing};
 
 /// Adds the provider's controllers.
 pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {

@@ -1,7 +1,8 @@
 //! Removing what a cloud has of clusters and no record knows, for somebody who has looked and wants it gone.
 
 use capstan_cloudstack_client::commands::{
-    DeleteNetwork, DestroyVirtualMachine, GetVirtualMachineUserData, ListCapabilities,
+    DeleteAffinityGroup, DeleteNetwork, DeletePortForwardingRule, DestroyVirtualMachine,
+    DisassociateIpAddress, GetVirtualMachineUserData, ListCapabilities,
 };
 use capstan_cloudstack_client::{Client, Error};
 use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
@@ -9,7 +10,7 @@ use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
 use crate::error::CloudError;
-use crate::survey::Thing;
+use crate::survey::{Leftover, LeftoverKind, Thing};
 
 /// What is to go from an account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Removal {
     pub machines: Vec<Thing>,
     /// Networks, with the addresses and rules on them.
     pub networks: Vec<Thing>,
+    /// Other things. Volumes stay: nothing says whose they are.
+    pub others: Vec<Leftover>,
 }
 
 /// What became of it.
@@ -27,6 +30,8 @@ pub struct Removed {
     pub machines: usize,
     /// Networks that are gone.
     pub networks: usize,
+    /// Other things that are gone.
+    pub others: Vec<LeftoverKind>,
     /// What is still there, and why.
     pub kept: Vec<(Thing, String)>,
 }
@@ -44,7 +49,7 @@ impl Clouds {
         wanted: &Removal,
     ) -> Result<Removed, CloudError> {
         let marked = self.survey(domain, keys).await?;
-        let (client, _) = self.open(domain, keys).await?;
+        let (client, owner) = self.open(domain, keys).await?;
         let key = secret_of(&domain.acs_endpoint);
         let explain = |error: Error| CloudError::of(&error, &key);
         let expunge = client.call(&ListCapabilities {}).await.map_err(explain)?.allowuserexpungerecovervm;
@@ -62,6 +67,32 @@ impl Clouds {
                     Ok(_) => removed.machines += 1,
                     Err(error) => removed.keep(machine, explain(error).message),
                 }
+            }
+        }
+        for other in &wanted.others {
+            if !marked.others.contains(other) {
+                removed.keep(&other.thing, "it is gone, or does not carry the mark");
+                continue;
+            }
+            let id = other.thing.id.as_str();
+            let done = match other.kind {
+                LeftoverKind::Address => client.run(&DisassociateIpAddress { id: id.into() }).await.map(drop),
+                LeftoverKind::AffinityGroup => {
+                    let request = DeleteAffinityGroup { id: id.into(), owner: owner.clone() };
+                    client.run(&request).await.map(drop)
+                }
+                LeftoverKind::SshRule => {
+                    client.run(&DeletePortForwardingRule { id: id.into() }).await.map(drop)
+                }
+                LeftoverKind::Volume => {
+                    let why = "a volume carries no mark: if it is not needed, delete it in CloudStack";
+                    removed.keep(&other.thing, why);
+                    continue;
+                }
+            };
+            match done {
+                Ok(()) => removed.others.push(other.kind),
+                Err(error) => removed.keep(&other.thing, explain(error).message),
             }
         }
         for network in &wanted.networks {

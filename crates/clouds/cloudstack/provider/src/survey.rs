@@ -2,14 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use capstan_cloudstack_client::commands::{ListNetworks, ListVirtualMachines, Scope};
-use capstan_cloudstack_client::model::MachineState;
+use capstan_cloudstack_client::commands::{
+    ListAffinityGroups, ListNetworks, ListPortForwardingRules, ListPublicIpAddresses, ListVirtualMachines,
+    ListVolumes, Scope,
+};
+use capstan_cloudstack_client::model::{MachineState, VolumeState};
+use capstan_cloudstack_client::{Class, Client, Error, NetworkId};
+use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
 use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
 use crate::error::CloudError;
 use crate::isolated_network::is_ours;
+use crate::machine::{SSH, comes_along};
 
 /// Something in the cloud.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +26,52 @@ pub struct Thing {
     pub name: String,
 }
 
+/// What a [`Leftover`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftoverKind {
+    /// An address that carries the mark, on a network that does not.
+    Address,
+    /// An affinity group with a name that providers give.
+    AffinityGroup,
+    /// A port that is forwarded to SSH of a machine, on a network that carries the mark.
+    SshRule,
+    /// A data disk that came with a machine, and that no machine has. It carries no mark, so it is never removed.
+    Volume,
+}
+
+impl LeftoverKind {
+    /// The kind in CloudStack's words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Address => "PublicIpAddress",
+            Self::AffinityGroup => "AffinityGroup",
+            Self::SshRule => "PortForwardingRule",
+            Self::Volume => "Volume",
+        }
+    }
+
+    /// One of it, in a count.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::AffinityGroup => "affinity group",
+            Self::SshRule => "port forwarding rule",
+            Self::Volume => "volume",
+        }
+    }
+}
+
+/// Something beside machines and networks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// What it is.
+    pub kind: LeftoverKind,
+    /// Which.
+    pub thing: Thing,
+    /// Id of the machine that it leads to.
+    pub machine: Option<String>,
+}
+
 /// What a failure domain's account has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
@@ -27,6 +79,8 @@ pub struct Survey {
     pub networks: Vec<Thing>,
     /// Machines in those networks: nobody else puts machines there.
     pub machines: Vec<Thing>,
+    /// What else was made for clusters, or may have been left by them.
+    pub others: Vec<Leftover>,
     /// Ids of all machines of the account that are not on their way out.
     pub present: BTreeSet<String>,
 }
@@ -46,7 +100,8 @@ impl Clouds {
         let mut networks = client.list(&question).await.map_err(explain)?;
         networks.retain(is_ours);
         let details = vec!["nics".to_owned()];
-        let question = ListVirtualMachines { details, scope, ..ListVirtualMachines::default() };
+        let question =
+            ListVirtualMachines { details, scope: scope.clone(), ..ListVirtualMachines::default() };
         let machines = client.list(&question).await.map_err(explain)?;
         let leaving = |state: &Option<MachineState>| {
             matches!(state, Some(MachineState::Destroyed | MachineState::Expunging))
@@ -68,6 +123,54 @@ impl Clouds {
                 name: network.name.clone().unwrap_or_default(),
             })
             .collect();
+        survey.others = others(&client, &scope, &marked).await.map_err(explain)?;
         Ok(survey)
     }
+}
+
+/// What was made beside machines and networks. What is on a marked network goes along with it, so that its addresses are
+/// not listed.
+async fn others(client: &Client, scope: &Scope, marked: &BTreeSet<&str>) -> Result<Vec<Leftover>, Error> {
+    let mut all = Vec::new();
+    let mut add = |kind, id: &str, name: String, machine: Option<String>| {
+        all.push(Leftover { kind, thing: Thing { id: id.to_owned(), name }, machine });
+    };
+    let is_marked =
+        |network: &Option<NetworkId>| network.as_ref().is_some_and(|it| marked.contains(it.as_str()));
+    let question = ListPublicIpAddresses { scope: scope.clone(), ..ListPublicIpAddresses::default() };
+    for address in client.list(&question).await? {
+        let created = address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(names::CREATED_TAG));
+        if created && !is_marked(&address.associatednetworkid) {
+            add(LeftoverKind::Address, address.id.as_str(), address.ipaddress.to_string(), None);
+        }
+    }
+    let question = ListAffinityGroups { scope: scope.clone(), ..ListAffinityGroups::default() };
+    for group in client.list(&question).await? {
+        if names::is_affinity_group(&group.name) {
+            add(LeftoverKind::AffinityGroup, group.id.as_str(), group.name, None);
+        }
+    }
+    let r#type = Some("DATADISK".to_owned());
+    let question = ListVolumes { r#type, scope: scope.clone(), ..ListVolumes::default() };
+    for volume in client.list(&question).await? {
+        let there = matches!(volume.state, Some(VolumeState::Ready | VolumeState::Allocated));
+        let name = volume.name.filter(|name| comes_along(name));
+        if let Some(name) = name.filter(|_| there && volume.virtualmachineid.is_none()) {
+            add(LeftoverKind::Volume, volume.id.as_str(), name, None);
+        }
+    }
+    let question = ListPortForwardingRules { scope: scope.clone(), ..ListPortForwardingRules::default() };
+    let rules = match client.list(&question).await {
+        // A role for clusters without SSH forwarding lacks the command.
+        Err(error) if error.class() == Class::Permission => Vec::new(),
+        rules => rules?,
+    };
+    for rule in rules {
+        if rule.privateport == Some(SSH) && is_marked(&rule.networkid) {
+            let name = format!("port {}", rule.publicport.unwrap_or_default());
+            let machine = rule.virtualmachineid.map(|machine| machine.to_string());
+            add(LeftoverKind::SshRule, rule.id.as_str(), name, machine);
+        }
+    }
+    Ok(all)
 }

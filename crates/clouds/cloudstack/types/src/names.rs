@@ -92,6 +92,25 @@ pub fn affinity_group(
     format!("{cluster}-{cluster_uid}-{affinity}Affinity-{owner}-{failure_domain}")
 }
 
+/// A name that [`affinity_group`] gives: beside the kind of affinity stands the uid of a cluster.
+pub fn is_affinity_group(name: &str) -> bool {
+    let uid = |text: &str| {
+        let parts: Vec<usize> = text.split('-').map(str::len).collect();
+        let hex = text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        hex && parts == [8, 4, 4, 4, 12]
+    };
+    let ends_with_uid = |before: &str| {
+        let start = before.len().checked_sub(36);
+        start
+            .and_then(|start| before.split_at_checked(start))
+            .is_some_and(|(cluster, tail)| cluster.len() > 1 && cluster.ends_with('-') && uid(tail))
+    };
+    ["-ProAffinity-", "-AntiAffinity-"]
+        .into_iter()
+        .filter_map(|kind| name.split_once(kind))
+        .any(|(before, after)| !after.is_empty() && ends_with_uid(before))
+}
+
 fn title(word: &str) -> String {
     let word = word.to_lowercase();
     let mut letters = word.chars();
@@ -121,6 +140,12 @@ mod tests {
             affinity_group("c", "u1", "pro", control_plane, "fd"),
             "c-u1-ProAffinity-KubeadmControlPlane-fd"
         );
+        let uid = "128d3c0b-f837-42c7-94d5-9075f6539948";
+        assert!(is_affinity_group(&affinity_group("c", uid, "pro", control_plane, "fd")));
+        assert!(is_affinity_group(&affinity_group("a-b", uid, "anti", set, "fd")));
+        for other in ["mine", "web-AntiAffinity-db", "c-u1-ProAffinity-x", "-AntiAffinity-"] {
+            assert!(!is_affinity_group(other), "{other}");
+        }
         assert_eq!(affinity_group("c", "u1", "ANTI", set, "fd"), "c-u1-AntiAffinity-md-0-abc-u2-fd");
         assert_eq!(cluster_tag("u"), "CAPC_cluster_u");
         assert_eq!(provider_id("v"), "cloudstack:///v");

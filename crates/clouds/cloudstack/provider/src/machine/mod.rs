@@ -62,6 +62,8 @@ pub use namesake::Namesake;
 pub use observe::{Instance, Seen};
 pub use order::Order;
 pub use ssh::FORWARDED;
+pub(crate) use ssh::SSH;
+pub(crate) use teardown::{comes_along, recorded as recorded_disks};
 
 /// The machine is a member of the load balancer of its cluster.
 pub const ATTACHED: &str = "LoadBalancerAttached";

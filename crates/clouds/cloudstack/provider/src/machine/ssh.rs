@@ -24,7 +24,7 @@ const FORWARD_FAILED: &str = "ForwardFailed";
 /// The first port that is handed out.
 const FIRST_PORT: u16 = 2222;
 /// Where machines listen.
-pub(super) const SSH: u16 = 22;
+pub(crate) const SSH: u16 = 22;
 /// How often rules that cannot be deleted are tried before the machine goes without.
 const TRIES: u32 = 3;
 

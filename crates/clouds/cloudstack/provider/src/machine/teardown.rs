@@ -30,7 +30,7 @@ pub(super) fn has_disk(object: &CloudStackMachine) -> bool {
 }
 
 /// Data disks on record; `None` if nobody has looked them up.
-pub(super) fn recorded(object: &CloudStackMachine) -> Option<Vec<VolumeId>> {
+pub(crate) fn recorded(object: &CloudStackMachine) -> Option<Vec<VolumeId>> {
     let ids = object.metadata.annotations.get(annotation::DISKS)?;
     Some(ids.split(',').filter(|id| !id.is_empty()).map(Into::into).collect())
 }

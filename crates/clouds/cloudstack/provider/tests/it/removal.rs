@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_cloudstack_client::commands::{
-    CreateNetwork, DeployVirtualMachine, ListNetworks, ListVirtualMachines, Owner,
+    AssociateIpAddress, CreateAffinityGroup, CreateNetwork, CreateTags, DeployVirtualMachine,
+    ListAffinityGroups, ListNetworks, ListPublicIpAddresses, ListVirtualMachines, Owner, TagPair,
 };
-use capstan_cloudstack_client::model::VirtualMachine;
+use capstan_cloudstack_client::model::{ResourceType, VirtualMachine};
 use capstan_cloudstack_client::{Client, NetworkId, UserData};
 use capstan_cloudstack_provider::{Clouds, Removal, Thing};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackFailureDomainSpec};
@@ -87,7 +88,7 @@ fn only_what_carries_the_mark_is_removed_whoever_asks() {
             // Somebody asks for more than there should be asked for.
             let stranger = cloud.simulator.leaks(Some("capstan")).into_iter();
             let stranger = stranger.filter(|it| it.name == "stranger" || it.name == "theirs");
-            let mut wanted = Removal { machines: unrecorded, networks: Vec::new() };
+            let mut wanted = Removal { machines: unrecorded, ..Removal::default() };
             for leak in stranger {
                 let thing = Thing { id: leak.id, name: leak.name };
                 if leak.kind == "network" {
@@ -106,6 +107,62 @@ fn only_what_carries_the_mark_is_removed_whoever_asks() {
                     && left.networks == recorded.networks,
                 format!("what is recorded is touched: {left:?}"),
             )
+        })
+    }
+    let report = run(&Story { mishap_at_end: Some(clear), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+#[test]
+fn addresses_and_affinity_groups_that_carry_the_mark_are_found_and_removed() {
+    fn clear<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let clouds = Clouds::new(Arc::new(cloud.clone()));
+            let keys = world.user()?.get::<Secret>(&Key::new(NAMESPACE, KEYS)).await.map_err(failed)?;
+            let (keys, domain) = (keys.unwrap_or_default(), domain(world)?);
+            let before = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?;
+            expect(before.others.is_empty(), format!("{before:?}"))?;
+
+            let hand = cloud.client("capstan");
+            let ours: NetworkId = before.networks[0].id.as_str().into();
+            let theirs = network_like(&hand, &ours, "theirs").await?;
+            // The first address of a network cannot be released.
+            for _ in 0..3 {
+                let request = AssociateIpAddress { networkid: Some(theirs.clone()), ..Default::default() };
+                hand.run(&request).await.map_err(failed)?;
+            }
+            let question = ListPublicIpAddresses { associatednetworkid: Some(theirs), ..Default::default() };
+            let addresses = hand.list(&question).await.map_err(failed)?;
+            let left = addresses.iter().find(|address| !address.issourcenat);
+            let left = left.ok_or_else(|| failed("no address"))?;
+            let request = CreateTags {
+                resourceids: vec![left.id.to_string()],
+                resourcetype: ResourceType::PublicIpAddress,
+                tags: vec![TagPair::new("created_by_CAPC", "1")],
+            };
+            hand.run(&request).await.map_err(failed)?;
+            let group = "c-128d3c0b-f837-42c7-94d5-9075f6539948-AntiAffinity-KubeadmControlPlane-fd-1";
+            for name in [group, "mine"] {
+                let request = CreateAffinityGroup {
+                    name: name.to_owned(),
+                    r#type: "host anti-affinity".to_owned(),
+                    description: None,
+                    owner: Owner::default(),
+                };
+                hand.run(&request).await.map_err(failed)?;
+            }
+
+            let found = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?.others;
+            let names: BTreeSet<&str> = found.iter().map(|it| it.thing.name.as_str()).collect();
+            let host = left.ipaddress.to_string();
+            expect(names == BTreeSet::from([host.as_str(), group]), format!("{found:?}"))?;
+            let wanted = Removal { others: found, ..Removal::default() };
+            let removed = clouds.remove(&domain, &keys, &wanted).await.map_err(|it| failed(it.message))?;
+            expect(removed.others.len() == 2 && removed.kept.is_empty(), format!("{removed:?}"))?;
+            let after = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?;
+            expect(after == before, format!("{after:?}"))?;
+            let groups = hand.list(&ListAffinityGroups::default()).await.map_err(failed)?;
+            expect(groups.iter().any(|it| it.name == "mine"), format!("{groups:?}"))
         })
     }
     let report = run(&Story { mishap_at_end: Some(clear), bare: true, ..Story::of(&[Create]) }, 1, &[]);
