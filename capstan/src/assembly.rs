@@ -86,6 +86,11 @@ impl Assembly {
         &self.settings.controllers
     }
 
+    /// What is lost when this process ends.
+    pub fn volatile(&self) -> Option<&'static str> {
+        self.providers.iter().find_map(|opened| opened.running.volatile())
+    }
+
     /// Commands to try first, from the first provider that has any.
     pub fn hint(&self) -> Option<&'static str> {
         self.providers.iter().find_map(|opened| opened.running.hint())

@@ -167,7 +167,12 @@ async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()
     let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.api).await?;
     server.start_controllers(env).await?;
     announce(&server, &args, started)?;
-    server.serve(args.tls_san, signals::stop()).await
+    let volatile = server.assembly.as_ref().and_then(Assembly::volatile);
+    server.serve(args.tls_san, signals::stop()).await?;
+    if let Some(lost) = volatile {
+        print_line(&format!("stopped: {lost}"))?;
+    }
+    Ok(())
 }
 
 /// A server on a data directory, with or without controllers.
@@ -296,6 +301,9 @@ fn announce(server: &Server, args: &Args, started: Instant) -> Result<()> {
     if let Some(assembly) = assembly {
         let groups: Vec<&str> = assembly.groups().iter().map(|group| group.name()).collect();
         print_line(&format!("controllers: {}", groups.join(", ")))?;
+        if let Some(lost) = assembly.volatile() {
+            print_line(&format!("note: {lost}"))?;
+        }
     }
     let next = match assembly {
         Some(assembly) => assembly.hint().unwrap_or("kubectl get clusters --all-namespaces"),

@@ -119,6 +119,11 @@ pub trait RunningProvider: Send + Sync {
         otherwise
     }
 
+    /// What is lost when the process ends, printed when a server has started and when it stops.
+    fn volatile(&self) -> Option<&'static str> {
+        None
+    }
+
     /// First commands to try, printed after a server has started.
     fn hint(&self) -> Option<&'static str> {
         None

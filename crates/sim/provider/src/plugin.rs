@@ -189,6 +189,13 @@ impl RunningProvider for Running {
         }
     }
 
+    fn volatile(&self) -> Option<&'static str> {
+        self.local.as_ref().map(|_| {
+            "simulated machines are in the memory of this process and are lost when it stops; `capstan sim site` with \
+             --simulator-url keeps them"
+        })
+    }
+
     fn hint(&self) -> Option<&'static str> {
         Some(
             "kubectl apply -f examples/cni.yaml -f examples/sim-cluster.yaml\n      kubectl get cluster,machine --watch",
