@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use capstan_capi_types::core::{Cluster, Machine};
-use capstan_controller::{Client, ListOptions, NotSettled, catalogue};
+use capstan_controller::{ApiError, Client, ListOptions, NotSettled, catalogue};
 use capstan_object::{Object, ObjectMeta};
 use capstan_provider_kit::{Finding, Severity};
 use capstan_view::{Part, State};
@@ -135,6 +135,14 @@ async fn server(management: &Management) -> Vec<Finding> {
     let mut findings = Vec::new();
     match client.document("/readyz").await {
         Ok(_) => findings.push(Finding::fine(format!("the server at {authority} is ready"))),
+        Err(error @ ApiError::Transport(_)) => {
+            // Nothing else can be read either.
+            findings.push(Finding::bad(
+                format!("the server at {authority} does not answer: {:#}", anyhow::Error::from(error)),
+                "start `capstan server`, or use --kubeconfig for another one",
+            ));
+            return findings;
+        }
         Err(error) => findings.push(Finding::bad(
             format!("the server at {authority} is not ready: {error}"),
             "read its log; a full disk stops writes until space is free",
