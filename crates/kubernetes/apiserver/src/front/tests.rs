@@ -31,7 +31,15 @@ async fn connect(server: &Server, protocol: &[u8]) -> TlsStream<DuplexStream> {
     let (stopping, stopped) = watch::channel(false);
     let attended = server.clone();
     tokio::spawn(async move {
-        serve_until_idle(&acceptor, far, std::net::Ipv4Addr::LOCALHOST.into(), &attended.pki().clone(), attended, stopped).await;
+        serve_until_idle(
+            &acceptor,
+            far,
+            std::net::Ipv4Addr::LOCALHOST.into(),
+            &attended.pki().clone(),
+            attended,
+            stopped,
+        )
+        .await;
         drop(stopping);
     });
     let pki = server.pki();
@@ -73,7 +81,15 @@ async fn a_handshake_that_does_not_begin_ends_the_connection() {
     let (_near, far) = tokio::io::duplex(1024);
     let (_stopping, stopped) = watch::channel(false);
     let began = Instant::now();
-    serve_until_idle(&acceptor, far, std::net::Ipv4Addr::LOCALHOST.into(), &server.pki().clone(), server.clone(), stopped).await;
+    serve_until_idle(
+        &acceptor,
+        far,
+        std::net::Ipv4Addr::LOCALHOST.into(),
+        &server.pki().clone(),
+        server.clone(),
+        stopped,
+    )
+    .await;
     assert_eq!(began.elapsed(), HANDSHAKE);
 }
 
