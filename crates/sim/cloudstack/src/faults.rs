@@ -113,7 +113,7 @@ impl Fault {
 
 /// What goes wrong with one call.
 #[derive(Debug, Default)]
-pub(crate) struct Doom {
+pub(crate) struct CallFaults {
     pub(crate) refused: Option<(u16, String)>,
     pub(crate) never_arrives: bool,
     pub(crate) reply_is_lost: bool,
@@ -139,8 +139,8 @@ impl Faults {
     }
 
     /// What happens to the next call of a command; faults that happen so many times are used up by it.
-    pub(crate) fn strike(&mut self, name: &str) -> Doom {
-        let mut doom = Doom::default();
+    pub(crate) fn take(&mut self, name: &str) -> CallFaults {
+        let mut faults = CallFaults::default();
         for fault in &mut self.0 {
             let Some((command, times)) = fault.target() else { continue };
             if (command != "*" && command != name) || *times == Some(0) {
@@ -150,11 +150,11 @@ impl Faults {
                 *times -= 1;
             }
             match fault {
-                Fault::Error { code, text, .. } => doom.refused = Some((*code, text.clone())),
-                Fault::LostReply { .. } => doom.reply_is_lost = true,
-                Fault::LostRequest { .. } => doom.never_arrives = true,
-                Fault::Slow { milliseconds, .. } => doom.delay += Duration::from_millis(*milliseconds),
-                Fault::StuckJob { .. } => doom.job_is_stuck = true,
+                Fault::Error { code, text, .. } => faults.refused = Some((*code, text.clone())),
+                Fault::LostReply { .. } => faults.reply_is_lost = true,
+                Fault::LostRequest { .. } => faults.never_arrives = true,
+                Fault::Slow { milliseconds, .. } => faults.delay += Duration::from_millis(*milliseconds),
+                Fault::StuckJob { .. } => faults.job_is_stuck = true,
                 Fault::NoCapacity
                 | Fault::HostsFail { .. }
                 | Fault::ExpiredKeys { .. }
@@ -162,6 +162,6 @@ impl Faults {
             }
         }
         self.0.retain_mut(|fault| fault.target().is_none_or(|(_, times)| *times != Some(0)));
-        doom
+        faults
     }
 }

@@ -23,7 +23,7 @@ pub struct Leak {
 
 impl Cloud {
     /// Everything that accounts own, but for things that the cloud itself needs.
-    pub(crate) fn belongings(&self) -> BTreeSet<Leak> {
+    pub(crate) fn owned_resources(&self) -> BTreeSet<Leak> {
         let mut all = BTreeSet::new();
         let mut add = |kind, account: Key<Account>, id: &str, name: String| {
             let account = self.accounts[account].name.clone();

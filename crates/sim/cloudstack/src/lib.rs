@@ -17,6 +17,7 @@
 #![recursion_limit = "256"]
 
 mod background;
+mod bootstrap;
 mod call;
 mod catalog;
 mod cloud;
@@ -25,7 +26,6 @@ mod error;
 mod events;
 mod faults;
 mod floating;
-mod found;
 mod front;
 mod guests;
 mod jobs;

@@ -83,10 +83,10 @@ impl Simulator {
         settings: Settings,
         hypervisor: Option<Arc<dyn Hypervisor>>,
     ) -> Self {
-        let cloud = Cloud::found(env.clone(), layout, settings, hypervisor);
+        let cloud = Cloud::bootstrap(env.clone(), layout, settings, hypervisor);
         let inner = Inner {
             env,
-            baseline: Mutex::new(cloud.belongings()),
+            baseline: Mutex::new(cloud.owned_resources()),
             cloud: Mutex::new(cloud),
             faults: Mutex::default(),
             calls: Mutex::default(),
@@ -107,14 +107,14 @@ impl Simulator {
         // Names are those of the catalog: whoever sends others has them counted as one.
         let counted = catalog::command(query.command()).map_or(UNKNOWN, |command| command.name);
         *self.inner.calls.lock().entry(counted).or_default() += 1;
-        let doom = self.inner.faults.lock().strike(query.command());
-        if !doom.delay.is_zero() {
-            tokio::time::sleep(doom.delay).await;
+        let faults = self.inner.faults.lock().take(query.command());
+        if !faults.delay.is_zero() {
+            tokio::time::sleep(faults.delay).await;
         }
-        if doom.never_arrives {
+        if faults.never_arrives {
             return Err(ConnectionLost);
         }
-        if let Some((code, text)) = &doom.refused {
+        if let Some((code, text)) = &faults.refused {
             return Ok(front::refuse(&query, *code, text));
         }
         let response = {
@@ -123,13 +123,13 @@ impl Simulator {
             let before = cloud.jobs.iter().next_back().map(|job| job.key);
             let response = front::answer(&mut cloud, query);
             let made = cloud.jobs.iter().next_back().map(|job| job.key).filter(|job| Some(*job) != before);
-            if let Some(job) = made.filter(|_| doom.job_is_stuck) {
+            if let Some(job) = made.filter(|_| faults.job_is_stuck) {
                 cloud.jobs[job].stuck = true;
             }
             response
         };
         self.inner.changed.notify_waiters();
-        if doom.reply_is_lost { Err(ConnectionLost) } else { Ok(response) }
+        if faults.reply_is_lost { Err(ConnectionLost) } else { Ok(response) }
     }
 
     /// Lets everything happen in time, whether or not anybody calls: what machines boot and what background tasks remove.
@@ -284,7 +284,7 @@ impl Simulator {
 
     /// Takes what there is now for granted.
     pub fn forgive(&self) {
-        *self.inner.baseline.lock() = self.inner.cloud.lock().belongings();
+        *self.inner.baseline.lock() = self.inner.cloud.lock().owned_resources();
     }
 
     /// What an account, or everybody, has beyond what was there at the start.
@@ -292,7 +292,7 @@ impl Simulator {
         let mut cloud = self.inner.cloud.lock();
         cloud.advance(self.inner.env.now());
         let baseline = self.inner.baseline.lock();
-        let all = cloud.belongings();
+        let all = cloud.owned_resources();
         all.difference(&baseline)
             .filter(|leak| account.is_none_or(|account| leak.account == account))
             .cloned()

@@ -28,7 +28,7 @@ const SYSTEM_VMS: [(u64, u64, u64); 2] = [(1, 500, 1024), (1, 500, 512)];
 
 impl Cloud {
     /// A cloud as its operator left it.
-    pub(crate) fn found(
+    pub(crate) fn bootstrap(
         env: Env,
         layout: &Layout,
         settings: Settings,
