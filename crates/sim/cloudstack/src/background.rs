@@ -1,5 +1,5 @@
-//! What the server does by itself: removes destroyed machines, and routers of networks without running machines.
-//! Nothing is looked for that nobody left behind, so an idle cloud does nothing at all.
+//! Background tasks: expunge destroyed machines, and shut down networks without running machines. They are scheduled
+//! per resource, so an idle cloud has none.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::model::compute::{Vm, VmState};
 use crate::model::network::{Network, NetworkState};
 use crate::model::table::Key;
 
-/// What the removal of a machine takes in the background.
+/// Duration of the expunge of a machine.
 const REMOVAL: Duration = Duration::from_millis(300);
 
 impl Cloud {
-    /// When a task that runs every so often next runs, not before a time.
+    /// Next run of a periodic task that is not before a time.
     fn next_round(&self, not_before: Timestamp, interval: Duration) -> Timestamp {
         let interval = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
         let since = not_before.as_millisecond() - self.began.as_millisecond();
@@ -23,7 +23,7 @@ impl Cloud {
         Timestamp::from_millisecond(self.began.as_millisecond() + rounds * interval).unwrap_or(not_before)
     }
 
-    /// Has a machine removed that was destroyed or failed now.
+    /// Schedules the expunge of a machine that was destroyed or failed now.
     pub(crate) fn sweep_later(&mut self, vm: Key<Vm>) {
         let now = self.now;
         self.vms[vm].swept_from = Some(now);
@@ -43,7 +43,7 @@ impl Cloud {
         self.schedule(REMOVAL, Event::Chore(Box::new(move |cloud| cloud.expunge(vm))));
     }
 
-    /// Looks later whether networks of a machine that stopped still have a running one.
+    /// Schedules the shutdown of the networks of a machine that stopped.
     pub(crate) fn collect_networks_later(&mut self, vm: Key<Vm>) {
         let networks: Vec<_> = self.vms[vm].nics.iter().map(|nic| nic.network).collect();
         for network in networks {

@@ -1,4 +1,4 @@
-//! What goes wrong on demand.
+//! Fault injection.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub enum Fault {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u32>,
     },
-    /// Calls of a command are carried out, and the caller hears nothing of it.
+    /// Calls of a command are executed, and the reply is lost.
     LostReply {
         /// Name of the command, `*` for all.
         command: String,
@@ -46,7 +46,7 @@ pub enum Fault {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u32>,
     },
-    /// Jobs of a command never do anything and never end.
+    /// Jobs of a command stay pending without effect.
     StuckJob {
         /// Name of the command, `*` for all.
         command: String,
@@ -54,7 +54,7 @@ pub enum Fault {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u32>,
     },
-    /// No host takes another machine.
+    /// No host has capacity for another machine.
     NoCapacity,
     /// Hosts fail to start or stop machines.
     HostsFail {
@@ -64,19 +64,19 @@ pub enum Fault {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u32>,
     },
-    /// Keys of an account's users are worth nothing any more.
+    /// Keys of an account's users are revoked.
     ExpiredKeys {
         /// Name of the account.
         account: String,
     },
-    /// A machine is switched off behind the cloud's back; the cloud notices after a while.
+    /// A machine is powered off outside of the cloud, which detects it after a while.
     PowerOff {
         /// UUID of the machine.
         vm: String,
     },
 }
 
-/// What a host is asked to do.
+/// A command to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HostCommand {
@@ -96,7 +96,7 @@ impl HostCommand {
 }
 
 impl Fault {
-    /// The command whose calls it is about, and how often it still happens.
+    /// The affected command, and the remaining number of times.
     fn target(&mut self) -> Option<(&str, &mut Option<u32>)> {
         match self {
             Self::Error { command, times, .. }
@@ -111,7 +111,7 @@ impl Fault {
     }
 }
 
-/// What goes wrong with one call.
+/// Faults that apply to one call.
 #[derive(Debug, Default)]
 pub(crate) struct CallFaults {
     pub(crate) refused: Option<(u16, String)>,
@@ -121,7 +121,7 @@ pub(crate) struct CallFaults {
     pub(crate) job_is_stuck: bool,
 }
 
-/// Faults that are set.
+/// Active faults.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
@@ -138,7 +138,7 @@ impl Faults {
         self.0.clone()
     }
 
-    /// What happens to the next call of a command; faults that happen so many times are used up by it.
+    /// Faults of the next call of a command. Counts down those with a limited number of times.
     pub(crate) fn take(&mut self, name: &str) -> CallFaults {
         let mut faults = CallFaults::default();
         for fault in &mut self.0 {

@@ -1,7 +1,7 @@
-//! Work that goes on after its command was answered.
+//! Asynchronous jobs.
 //!
-//! A piece of work runs at its time with the whole cloud in hand, and says whether it is done or what comes next and
-//! when. There are no threads and no locks: everything happens in the order of its time.
+//! A step runs when it is due, with exclusive access to the cloud, and returns the result or the next step. There are no
+//! threads and no locks: steps run in the order of their time.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use crate::error::{ApiError, Result};
 use crate::model::identity::{Account, User};
 use crate::model::table::Key;
 
-/// What comes of a piece of work.
+/// Result of a step.
 pub(crate) enum Next {
     /// The job ends with this result.
     Done(Result<Value>),
-    /// More is to do.
+    /// Another step follows.
     After(Duration, Work),
 }
 
-/// A piece of work of a job.
+/// A step of a job.
 pub(crate) type Work = Box<dyn FnOnce(&mut Cloud, Key<Job>) -> Next + Send>;
 
-/// A piece of work that belongs to nobody's job, such as the background removal of machines.
+/// A background task, such as the removal of machines.
 pub(crate) type Chore = Box<dyn FnOnce(&mut Cloud) + Send>;
 
-/// What happens at a time.
+/// A scheduled event.
 pub(crate) enum Event {
     Job(Key<Job>, Work),
     Chore(Chore),
@@ -39,9 +39,9 @@ pub(crate) struct Job {
     pub(crate) command: &'static Command,
     pub(crate) account: Key<Account>,
     pub(crate) user: Key<User>,
-    /// Owner of what it is about.
+    /// Owner of its resource.
     pub(crate) concerned: Key<Account>,
-    /// Type and UUID of what it is about.
+    /// Type and UUID of its resource.
     pub(crate) instance: (Option<&'static str>, Option<String>),
     pub(crate) outcome: Option<Result<Value>>,
     pub(crate) completed: Option<Timestamp>,
@@ -49,9 +49,9 @@ pub(crate) struct Job {
     pub(crate) stuck: bool,
 }
 
-/// What a command wants done, and about what.
+/// A job to start.
 pub(crate) struct Submission {
-    /// UUID of what a create command made.
+    /// UUID of the created resource.
     pub(crate) id: Option<String>,
     pub(crate) instance: (Option<&'static str>, Option<String>),
     pub(crate) after: Duration,
@@ -59,7 +59,7 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// Work that begins after a moment.
+    /// A job whose first step runs after a delay.
     pub(crate) fn new(
         after: Duration,
         work: impl FnOnce(&mut Cloud, Key<Job>) -> Next + Send + 'static,
@@ -67,7 +67,7 @@ impl Submission {
         Self { id: None, instance: (None, None), after, work: Box::new(work) }
     }
 
-    /// Work that is done in one go.
+    /// A job with one step.
     pub(crate) fn once(
         after: Duration,
         work: impl FnOnce(&mut Cloud, Key<Job>) -> Result<Value> + Send + 'static,
@@ -75,19 +75,19 @@ impl Submission {
         Self::new(after, move |cloud, job| Next::Done(work(cloud, job)))
     }
 
-    /// It is about something of this type.
+    /// Sets the type of its resource.
     pub(crate) fn about(mut self, kind: &'static str) -> Self {
         self.instance.0 = Some(kind);
         self
     }
 
-    /// It is about this very thing.
+    /// Sets its resource.
     pub(crate) fn about_the(mut self, kind: &'static str, uuid: &str) -> Self {
         self.instance = (Some(kind), Some(uuid.to_owned()));
         self
     }
 
-    /// It made this very thing, whose UUID the caller gets at once.
+    /// Sets the resource that it creates; the reply has its UUID.
     pub(crate) fn making_the(mut self, kind: &'static str, uuid: &str) -> Self {
         self.id = Some(uuid.to_owned());
         self.about_the(kind, uuid)
@@ -100,7 +100,7 @@ pub(crate) fn success() -> Value {
 }
 
 impl Cloud {
-    /// Takes work on and says its job.
+    /// Starts a job.
     pub(crate) fn submit(
         &mut self,
         command: &'static Command,
@@ -125,24 +125,24 @@ impl Cloud {
         key
     }
 
-    /// Has something happen later.
+    /// Schedules an event after a delay.
     pub(crate) fn schedule(&mut self, after: Duration, event: Event) {
         let at = self.now + jiff::SignedDuration::try_from(after).unwrap_or_default();
         self.schedule_at(at, event);
     }
 
-    /// Has something happen at a time.
+    /// Schedules an event.
     pub(crate) fn schedule_at(&mut self, at: Timestamp, event: Event) {
         self.event_count += 1;
         self.events.insert((at, self.event_count), event);
     }
 
-    /// When the next thing happens.
+    /// Time of the next event.
     pub(crate) fn next_event(&self) -> Option<Timestamp> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Lets everything happen that is due, each at its own time.
+    /// Runs the events that are due, in order of their time.
     pub(crate) fn advance(&mut self, now: Timestamp) {
         while let Some(entry) = self.events.first_entry() {
             let at = entry.key().0;
@@ -174,7 +174,7 @@ impl Cloud {
         self.log_end(job);
     }
 
-    /// The job that is under way about a thing.
+    /// The pending job of a resource.
     pub(crate) fn job_about(&self, uuid: &str) -> Option<&str> {
         let mut jobs = self
             .jobs

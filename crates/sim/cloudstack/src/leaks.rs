@@ -1,4 +1,4 @@
-//! What was left behind: everything that exists of accounts beyond what there was when somebody last looked away.
+//! Leaks: resources of accounts that are not in the baseline.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use crate::cloud::Cloud;
 use crate::model::identity::Account;
 use crate::model::table::{Key, Table};
 
-/// Something that exists and belongs to somebody.
+/// A resource of an account.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Leak {
     /// Name of the account.
     pub account: String,
-    /// What it is, in the API's words.
+    /// Kind, as the API names it.
     pub kind: &'static str,
     /// Its UUID.
     pub id: String,
@@ -22,7 +22,7 @@ pub struct Leak {
 }
 
 impl Cloud {
-    /// Everything that accounts own, but for things that the cloud itself needs.
+    /// Resources of all accounts, without those of the cloud itself.
     pub(crate) fn owned_resources(&self) -> BTreeSet<Leak> {
         let mut all = BTreeSet::new();
         let mut add = |kind, account: Key<Account>, id: &str, name: String| {

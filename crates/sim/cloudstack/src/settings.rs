@@ -1,4 +1,4 @@
-//! How a cloud is set, and what an operator put into it before anybody came.
+//! Global settings of a simulated cloud, and its initial content.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::model::place::{OfferedSize, Size};
 /// Global settings. The defaults are those of a production server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// `expunge.delay`: how long a destroyed machine is kept at least.
+    /// `expunge.delay`: minimum time that a destroyed machine is kept.
     pub expunge_delay: Duration,
-    /// `expunge.interval`: how often somebody looks for them.
+    /// `expunge.interval`: interval of the task that expunges them.
     pub expunge_interval: Duration,
-    /// `network.gc.wait`: how long a network without running machines stays implemented at least.
+    /// `network.gc.wait`: minimum time that a network without running machines stays implemented.
     pub network_gc_wait: Duration,
-    /// `network.gc.interval`: how often somebody looks for them.
+    /// `network.gc.interval`: interval of the task that shuts them down.
     pub network_gc_interval: Duration,
     /// `allow.user.expunge.recover.vm`.
     pub allow_user_expunge_recover_vm: bool,
@@ -26,7 +26,7 @@ pub struct Settings {
     pub user_data_max_length: usize,
     /// `enforce.post.requests.and.timestamps`.
     pub enforce_post_and_timestamps: bool,
-    /// How long commands take.
+    /// Durations of jobs.
     pub timings: Timings,
 }
 
@@ -46,25 +46,25 @@ impl Default for Settings {
     }
 }
 
-/// How long jobs take.
+/// Durations of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timings {
     /// From the call to the moment when a machine's start begins.
     pub submit: Duration,
     /// Start of a machine, and its stop and reboot.
     pub power: Duration,
-    /// What the first machine of a network waits for its router.
+    /// Start of a network's router, which the first machine of the network waits for.
     pub router: Duration,
     /// Removal of a machine's disks and nics.
     pub expunge: Duration,
-    /// Everything that only changes a rule or an address.
+    /// Changes of rules and addresses.
     pub rule: Duration,
     /// Removal of a network that was implemented.
     pub network: Duration,
 }
 
 impl Default for Timings {
-    /// What a management server with simulated agents was seen to take.
+    /// Measured on a management server with simulated agents.
     fn default() -> Self {
         Self {
             submit: Duration::from_millis(100),
@@ -78,26 +78,26 @@ impl Default for Timings {
 }
 
 impl Timings {
-    /// Nothing takes any time.
+    /// Jobs end at once.
     pub fn none() -> Self {
         let none = Duration::ZERO;
         Self { submit: none, power: none, router: none, expunge: none, rule: none, network: none }
     }
 }
 
-/// What an operator put into a cloud. Root's account `admin` and the stock roles, network offerings and guest types are
-/// always there.
+/// Initial content of a cloud. Root's account `admin` and the stock roles, network offerings and guest types exist in
+/// addition.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// Zones in the order in which they were made.
+    /// Zones, in order of creation.
     pub zones: Vec<ZoneLayout>,
     /// Domains below ROOT.
     pub domains: Vec<DomainLayout>,
     /// Sizes of machines.
     pub service_offerings: Vec<(String, OfferedSize)>,
-    /// Sizes of data disks in GiB; none if the caller says.
+    /// Name, display text and size in GiB of disk offerings; no size means that the caller chooses.
     pub disk_offerings: Vec<(String, String, Option<u64>)>,
-    /// Images that everybody may use.
+    /// Public templates.
     pub templates: Vec<TemplateLayout>,
 }
 
@@ -110,11 +110,11 @@ pub struct ZoneLayout {
     pub hosts: usize,
     /// Cores of a host, MHz of a core, MiB of a host.
     pub host_size: Size,
-    /// First public address; a cloud whose machines run on a hypervisor takes its addresses instead.
+    /// First public address. Ignored with a hypervisor, which has addresses of its own.
     pub public_start: Ipv4Addr,
-    /// How many public addresses there are; system VMs take the first two.
+    /// Number of public addresses; system VMs use the first two.
     pub public_count: usize,
-    /// What isolated networks get unless they say otherwise.
+    /// Default CIDR of isolated networks.
     pub guest_cidr: Ipv4Net,
     /// DNS server.
     pub dns: Ipv4Addr,
@@ -138,7 +138,7 @@ pub struct AccountLayout {
     pub name: String,
     /// First and last name of the user.
     pub person: (String, String),
-    /// What it may do.
+    /// Role.
     pub role: crate::RoleType,
     /// Password for sessions.
     pub password: String,
@@ -149,14 +149,14 @@ pub struct AccountLayout {
 pub struct TemplateLayout {
     /// Name.
     pub name: String,
-    /// Kubernetes on it, such as `v1.36.0`.
+    /// Kubernetes version, such as `v1.36.0`.
     pub kubernetes: Option<String>,
     /// GiB of its disk.
     pub gib: u64,
 }
 
 impl Layout {
-    /// One zone, one tenant, a few sizes and an image per version: what a demonstration needs.
+    /// One zone, one tenant, a few offerings and a template per version.
     pub fn small(kubernetes: &[&str]) -> Self {
         let size = |cores, mhz, memory_mib| OfferedSize::Fixed(Size { cores, mhz, memory_mib });
         Self {

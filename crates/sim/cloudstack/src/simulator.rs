@@ -24,12 +24,12 @@ use crate::jobs::Event;
 use crate::leaks::Leak;
 use crate::settings::{Layout, Settings};
 
-/// Most bytes of a body that are read at all.
+/// Maximum size of a body.
 const LARGEST_BODY: usize = 2 << 20;
-/// After how long the cloud notices that a machine went off by itself.
+/// Delay until the cloud detects that a machine powered off by itself.
 const NOTICE: Duration = Duration::from_secs(27);
 
-/// What commands are counted as that no command is called.
+/// Counts calls of commands that do not exist.
 const UNKNOWN: &str = "unknown";
 
 /// The connection broke before a reply came.
@@ -42,7 +42,7 @@ pub struct ConnectionLost;
 #[error("there is no {0} in this cloud")]
 pub struct UnknownAccount(pub String);
 
-/// What a user signs requests with.
+/// API credentials of a user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// `apiKey`.
@@ -70,12 +70,12 @@ struct Inner {
     baseline: Mutex<BTreeSet<Leak>>,
     /// Requests so far, by command.
     calls: Mutex<BTreeMap<&'static str, u64>>,
-    /// Rings when there may be something to do earlier than before.
+    /// Notified when an event may be due earlier than before.
     changed: Notify,
 }
 
 impl Simulator {
-    /// A cloud as its operator left it. With a hypervisor, machines boot on it and public addresses are those that its
+    /// A cloud with this initial content. With a hypervisor, machines boot on it and public addresses are those that its
     /// load balancers listen on.
     pub fn new(
         env: Env,
@@ -132,8 +132,7 @@ impl Simulator {
         if faults.reply_is_lost { Err(ConnectionLost) } else { Ok(response) }
     }
 
-    /// Lets everything happen in time, whether or not anybody calls: what machines boot and what background tasks remove.
-    /// Runs until it is dropped.
+    /// Runs jobs and background tasks when they are due, also without calls. Runs until it is dropped.
     pub async fn drive(&self) {
         loop {
             let changed = self.inner.changed.notified();
@@ -157,7 +156,7 @@ impl Simulator {
         }
     }
 
-    /// Serves the API over TCP until `stop` resolves, and lets time go on meanwhile.
+    /// Serves the API over TCP and drives the cloud until `stop` resolves.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         let drive = self.drive();
@@ -209,7 +208,7 @@ impl Simulator {
         Ok(Credentials { api_key: keys.api.clone(), secret_key: keys.secret.clone() })
     }
 
-    /// Changes global settings; what is already due stays due.
+    /// Changes global settings; scheduled events keep their time.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.inner.cloud.lock().settings);
     }
@@ -228,7 +227,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Makes something go wrong.
+    /// Injects a fault.
     pub fn inject(&self, fault: Fault) -> Result<(), UnknownAccount> {
         let mut cloud = self.inner.cloud.lock();
         cloud.advance(self.inner.env.now());
@@ -261,7 +260,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Faults of commands that still wait to happen.
+    /// Faults of commands that are still active.
     pub fn faults(&self) -> Vec<Fault> {
         self.inner.faults.lock().all()
     }
@@ -277,17 +276,17 @@ impl Simulator {
         }
     }
 
-    /// Requests so far, by command, whatever became of them.
+    /// Requests so far, by command, including failed ones.
     pub fn calls(&self) -> BTreeMap<&'static str, u64> {
         self.inner.calls.lock().clone()
     }
 
-    /// Takes what there is now for granted.
+    /// Makes the current resources the baseline of leaks.
     pub fn forgive(&self) {
         *self.inner.baseline.lock() = self.inner.cloud.lock().owned_resources();
     }
 
-    /// What an account, or everybody, has beyond what was there at the start.
+    /// Resources of one account, or of all, that are not in the baseline.
     pub fn leaks(&self, account: Option<&str>) -> Vec<Leak> {
         let mut cloud = self.inner.cloud.lock();
         cloud.advance(self.inner.env.now());

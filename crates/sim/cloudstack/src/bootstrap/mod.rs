@@ -1,4 +1,4 @@
-//! A new cloud: what the server's own set-up makes, and what a layout says.
+//! Bootstrap of a cloud: stock content, and the content of a layout.
 
 mod stock;
 
@@ -23,11 +23,11 @@ use crate::model::table::{Key, Table};
 use crate::sessions::Sessions;
 use crate::settings::{AccountLayout, Layout, Settings, TemplateLayout, ZoneLayout};
 
-/// What the console proxy and the secondary storage VM take.
+/// Size of the console proxy and the secondary storage VM.
 const SYSTEM_VMS: [(u64, u64, u64); 2] = [(1, 500, 1024), (1, 500, 512)];
 
 impl Cloud {
-    /// A cloud as its operator left it.
+    /// A cloud with this initial content.
     pub(crate) fn bootstrap(
         env: Env,
         layout: &Layout,
@@ -191,7 +191,7 @@ impl Cloud {
         user
     }
 
-    /// Gives a user a new pair of keys; the old one is worth nothing any more.
+    /// Replaces the keys of a user.
     pub(crate) fn issue_keys(&mut self, user: Key<User>) {
         let make = |seed: String| URL_SAFE_NO_PAD.encode(Sha512::digest(seed));
         let keys = Keys { api: make(self.fresh_uuid()), secret: make(self.fresh_uuid()), expired: false };

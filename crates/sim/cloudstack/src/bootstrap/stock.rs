@@ -1,4 +1,4 @@
-//! What every server has after its first start: offerings and guest operating systems.
+//! Stock content of every server: offerings and guest operating systems.
 
 use crate::cloud::Cloud;
 use crate::model::place::{
@@ -229,7 +229,7 @@ const VPC_OFFERINGS: &[(&str, bool, &str, Option<&str>)] = &[
     ("VPC offering with Netris - NAT Mode", false, "Netris", Some("NATTED")),
 ];
 
-/// A choice of guest operating systems, with their categories; a server knows hundreds.
+/// Guest operating systems with their categories; a real server has hundreds.
 const OS_TYPES: &[(&str, &str)] = &[
     ("AlmaLinux 8", "AlmaLinux"),
     ("AlmaLinux 8.3", "AlmaLinux"),
