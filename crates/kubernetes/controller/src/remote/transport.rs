@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -27,6 +28,9 @@ use crate::workload::Stream;
 const ANSWER: Duration = Duration::from_secs(15);
 /// How long dialling and agreeing on TLS may take.
 const CONNECT: Duration = Duration::from_secs(30);
+/// How long a connection takes new requests. One that is open outlives what leads to the server, such as a rule of a load
+/// balancer: only a fresh one shows that others can connect.
+const RENEW: Duration = Duration::from_secs(300);
 /// Bytes of the headers or trailers of an answer.
 const LONGEST_HEADERS: u32 = 32 * 1024;
 /// Bytes of a frame of HTTP/2.
@@ -66,6 +70,14 @@ struct Shared {
     sender: http2::SendRequest<Full<Bytes>>,
     /// The certificate it was opened with, if that may change.
     generation: Option<u64>,
+    opened: Instant,
+}
+
+impl Shared {
+    /// It takes another request.
+    fn is_usable(&self, generation: Option<u64>) -> bool {
+        !self.sender.is_closed() && self.generation == generation && self.opened.elapsed() < RENEW
+    }
 }
 
 impl Remote {
@@ -160,7 +172,7 @@ impl Remote {
         let credential = self.credential().await.map_err(|error| never(&error))?;
         let generation = credential.identity.as_ref().map(|_| credential.generation);
         let mut shared = self.shared.lock().await;
-        if shared.as_ref().is_none_or(|open| open.sender.is_closed() || open.generation != generation) {
+        if !shared.as_ref().is_some_and(|open| open.is_usable(generation)) {
             *shared = None;
             let stream = self.connect(&credential, false).await.map_err(|error| never(&error))?;
             if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
@@ -181,7 +193,7 @@ impl Remote {
             let (sender, connection) =
                 builder.handshake(TokioIo::new(stream)).await.map_err(|error| never(&error))?;
             tokio::spawn(connection);
-            *shared = Some(Shared { sender, generation });
+            *shared = Some(Shared { sender, generation, opened: Instant::now() });
         }
         let Some(mut sender) = shared.as_ref().map(|open| open.sender.clone()) else {
             return Err(never(&"not connected"));
@@ -378,6 +390,46 @@ mod tests {
             Err(ApiError::Limit(exceeded)) => assert_eq!(exceeded.limit, Limit::Headers),
             answer => panic!("{answer:?}"),
         }
+    }
+
+    /// A server behind a load balancer whose rule can be taken away: connections that are open go on.
+    struct Balanced {
+        server: Verbose,
+        is_gone: std::sync::atomic::AtomicBool,
+    }
+
+    impl Dial for Balanced {
+        fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+            match self.is_gone.load(std::sync::atomic::Ordering::Relaxed) {
+                true => Box::pin(async { Err(io::Error::from(io::ErrorKind::ConnectionRefused)) }),
+                false => self.server.dial(host, port),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_nobody_else_can_connect_to_is_noticed() {
+        let env = Env::system();
+        let pki = Arc::new(Pki::ephemeral(env.clone()));
+        let access = Access {
+            host: "server".into(),
+            port: 6443,
+            prefix: String::new(),
+            server_name: None,
+            authorities: pki.ca_pem().expect("an authority").into_bytes(),
+            identity: None,
+            authorization: None,
+        };
+        let server = Verbose { pki, headers: 1, http2: true };
+        let dial = Arc::new(Balanced { server, is_gone: Default::default() });
+        let remote = Remote::new(access, dial.clone(), &env).expect("a client");
+        let client = Client::new(Arc::new(remote), "test");
+        client.document("/").await.expect("an answer");
+        dial.is_gone.store(true, std::sync::atomic::Ordering::Relaxed);
+        client.document("/").await.expect("the connection is open");
+        tokio::time::advance(RENEW).await;
+        let error = client.document("/").await.expect_err("no fresh connection");
+        assert!(matches!(error, ApiError::Transport(TransportError { never_sent: true, .. })), "{error:?}");
     }
 
     /// Accepts connections and says nothing.
