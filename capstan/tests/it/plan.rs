@@ -159,10 +159,7 @@ async fn a_plan_previews_a_manifest_and_changes_nothing() {
     let scaled = written(dir.path(), "scaled.json", &objects);
     let scale = on(&server, &["plan", "-f", scaled.to_str().unwrap()]);
     assert_eq!(scale.status.code(), Some(2), "{scale:?}");
-    let text = String::from_utf8(scale.stdout).unwrap();
-    assert!(text.contains("MachineDeployment/quick-workers: spec.replicas: 1 → 3"), "{text}");
-    assert!(text.contains("create  new machine 2 of MachineDeployment/quick-workers, v1.36.0"), "{text}");
-    assert!(text.contains("peak: 4 machines, 2 more than now (8 CPUs, 16384 MiB)"), "{text}");
+    crate::output::assert_output("plan-scale", &String::from_utf8(scale.stdout).unwrap(), dir.path());
 
     let workers = on(&server, &["plan", "--delete", "md/quick-workers", "-o", "json"]);
     assert_eq!(workers.status.code(), Some(2), "{workers:?}");
@@ -185,4 +182,29 @@ async fn a_plan_previews_a_manifest_and_changes_nothing() {
     assert!(String::from_utf8_lossy(&up.stderr).contains("MachineDeployment/quick-workers: 2 created"));
     succeeded(up);
     assert_eq!(machines(&server).await.len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_for_a_cluster_that_boots_does_not_claim_that_it_fails() {
+    let data = TempDir::new().unwrap();
+    let dir = TempDir::new().unwrap();
+    // Machines take their time here.
+    let server = Server::start(data.path(), &["--simulator", "--simulator-port", "0"]);
+    quick(&server).await;
+    let path = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces/default/simmachines";
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let list = ask(&server.admin(), Method::GET, path, &Value::Null).await.1;
+        let mut machines = list["items"].as_array().into_iter().flatten();
+        if machines.any(|it| it["status"]["initialization"]["provisioned"] == true) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{list}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let same = written(dir.path(), "same.json", &example("sim-cluster.yaml"));
+    let plan = on(&server, &["plan", "-f", same.to_str().unwrap(), "-o", "json"]);
+    let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
+    assert_eq!(plan["warnings"], json!([]), "{plan:#}");
+    assert_eq!(plan["changes"], json!([]), "{plan:#}");
 }

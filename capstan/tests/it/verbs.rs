@@ -60,19 +60,17 @@ async fn a_cluster_is_scaled_upgraded_and_deleted_from_the_command_line() {
     assert_eq!(dry, "machinedeployment/quick-workers: replicas 1 → 2 (dry run)\n");
     let deployment = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machinedeployments/quick-workers";
     assert_eq!(get(&server, deployment).await["spec"]["replicas"], 1, "a dry run changes nothing");
-    succeeded(on(&server, &["scale", "quick", "--workers", "workers=2", "--wait", "--timeout", "5m"]));
+    succeeded(on(
+        &server,
+        &["scale", "quick", "--workers", "workers=2", "--no-plan", "--wait", "--timeout", "5m"],
+    ));
     let workers = get(&server, deployment).await;
     assert_eq!(workers["status"]["readyReplicas"], 2, "{workers}");
 
-    let even = failed(on(&server, &["scale", "quick", "--control-plane", "2"]));
-    assert!(even.contains("use 1 or 3"), "{even}");
-    let none = failed(on(&server, &["scale", "quick", "--workers", "nobody=2"]));
-    assert!(none.contains("there are: quick-workers"), "{none}");
-
-    let far = failed(on(&server, &["upgrade", "quick", "--to", "v1.38.0"]));
-    assert!(far.contains("upgrade to v1.37 first"), "{far}");
-    let upgraded =
-        succeeded(on(&server, &["upgrade", "quick", "--to", "v1.36.1", "--wait", "--timeout", "5m"]));
+    let upgraded = succeeded(on(
+        &server,
+        &["upgrade", "quick", "--to", "v1.36.1", "--no-plan", "--wait", "--timeout", "5m"],
+    ));
     assert!(upgraded.starts_with("kubeadmcontrolplane/quick: version v1.36.0 → v1.36.1\n"), "{upgraded}");
     let machines = get(&server, "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines").await;
     for machine in machines["items"].as_array().unwrap() {
@@ -91,9 +89,10 @@ async fn a_cluster_is_scaled_upgraded_and_deleted_from_the_command_line() {
         let expected = json!([{"object": "cluster/quick", "what": what, "dryRun": true}]);
         assert_eq!(actions, if verb == "pause" { expected } else { json!([]) }, "{verb}: {}", stderr(&dry));
     }
-    let named = on(&server, &["scale", "quick", "--workers", "workers=3", "--dry-run", "-o", "name"]);
+    let named =
+        on(&server, &["scale", "quick", "--workers", "workers=3", "--no-plan", "--dry-run", "-o", "name"]);
     assert_eq!(succeeded(named), "machinedeployment/quick-workers\n");
-    let yaml = on(&server, &["upgrade", "quick", "--to", "v1.36.2", "--dry-run", "-o", "yaml"]);
+    let yaml = on(&server, &["upgrade", "quick", "--to", "v1.36.2", "--no-plan", "--dry-run", "-o", "yaml"]);
     let actions: Value = serde_saphyr::from_str(&succeeded(yaml)).unwrap();
     assert_eq!(actions[0]["what"], "version v1.36.1 → v1.36.2", "{actions}");
 
@@ -192,41 +191,12 @@ fn unpacked(bundle: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_say_what_is_possible() {
+async fn versions_and_completions_are_printed() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
-    for (arguments, exit, words) in [
-        (&["get", "pods"][..], 1, "pods is not a Cluster API kind of this server; there are: "),
-        (&["get", "cluster", "x"][..], 1, "no cluster named x in namespace default; there are none"),
-        (&["describe", "x"][..], 1, "no cluster or machine named x in namespace default; there are none"),
-        (&["why", "x"][..], 1, "no cluster or machine named x"),
-        (&["wait", "x"][..], 1, "no cluster or machine named x"),
-        (&["wait", "x", "--for", "done"][..], 1, "expected ready, deleted"),
-        (&["wait", "x", "--timeout", "soon"][..], 1, "is not a duration such as 90s, 10m or 1h30m"),
-        (&["events", "x"][..], 1, "no cluster or machine named x"),
-        (&["scale", "x", "--control-plane", "3"][..], 1, "no cluster named x"),
-        (&["scale", "x"][..], 1, "--control-plane"),
-        (&["upgrade", "x", "--to", "v1.36.0"][..], 1, "no cluster named x"),
-        (&["pause", "x"][..], 1, "no cluster named x"),
-        (&["console", "x"][..], 1, "no machine named x"),
-        (&["get", "clusters"][..], 0, "no clusters in default"),
-    ] {
-        let output = on(&server, arguments);
-        assert_eq!(code(&output), exit, "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
-    }
     let version: Value = serde_json::from_str(&succeeded(on(&server, &["version", "-o", "json"]))).unwrap();
     assert!(version["server"].as_str().unwrap().contains("capstan"), "{version}");
     assert!(succeeded(capstan(&["completion", "bash"])).contains("support-bundle"));
-    let away = failed(capstan(&["get", "clusters", "--data-dir", "/nonexistent"]));
-    assert!(away.contains("/nonexistent/admin.kubeconfig is not a usable kubeconfig"), "{away}");
-    drop(server);
-    let dead = failed(capstan(&["get", "clusters", "--data-dir", dir.path().to_str().unwrap()]));
-    assert!(
-        dead.contains("the management cluster at 127.0.0.1:") && dead.contains("cannot be reached"),
-        "{dead}"
-    );
-    assert_eq!(code(&capstan(&["doctor", "--data-dir", dir.path().to_str().unwrap()])), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,7 +227,7 @@ async fn clusters_of_a_restored_server_are_not_reconciled_until_they_are_resumed
     let compared = on(&server, &["orphans", "-A"]);
     let text = String::from_utf8_lossy(&compared.stdout).into_owned();
     assert_eq!(code(&compared), 2, "{text}");
-    assert!(text.lines().count() == 1 && text.starts_with("orphaned"), "the later worker: {text}");
+    crate::output::assert_output("orphans", &text, dir.path());
     assert_eq!(site.machines().await, before, "no machine was touched");
     assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "cluster default/quick resumed\n");
     succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));

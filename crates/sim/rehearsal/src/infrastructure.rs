@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use capstan_apiserver::Digest;
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, label};
-use capstan_controller::{ApiError, Client, KindName, Patch};
+use capstan_controller::{ApiError, Client, KindName, Patch, code_in};
 use capstan_guest::Site;
 use capstan_guest::vm::{Image, VmSpec};
 use capstan_object::{Key, Object as _};
@@ -155,6 +155,11 @@ impl Model {
                 }
             }
         };
+        if machine.status.node_ref.name.is_empty() && only_waits(object) {
+            // What its controller said about a boot that is over in the copy.
+            let patch = Patch::Merge(json!({"status": {"conditions": null}}));
+            self.client.patch(kind, &key, Some("status"), &patch).await?;
+        }
         if is_provisioned(object) {
             return Ok(());
         }
@@ -321,6 +326,16 @@ fn is_first_boot(machine: &Machine, cluster: &Cluster) -> bool {
     machine.metadata.labels.contains_key(label::CONTROL_PLANE)
         && machine.status.node_ref.name.is_empty()
         && cluster.status.initialization.control_plane_initialized != Some(true)
+}
+
+/// Whether conditions of an infrastructure machine say that it is not ready, and none that something failed.
+fn only_waits(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let failed = |condition: &Value| {
+        code_in(&text(condition, "message")).is_some() || text(condition, "reason").contains("Failed")
+    };
+    conditions.iter().any(|condition| condition["status"] != "True") && !conditions.iter().any(failed)
 }
 
 fn is_deleting(object: &Value) -> bool {
