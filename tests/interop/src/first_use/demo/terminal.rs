@@ -71,7 +71,8 @@ impl Terminal {
 
     /// Waits until the screen contains one of these texts.
     pub async fn shows_one_of(&self, texts: &[&str]) -> Result<String> {
-        let seen = wait::until(&texts.join(", or "), Duration::from_secs(120), || async {
+        let awaited = texts.join(", or ");
+        let seen = wait::until(&awaited, Duration::from_secs(120), || async {
             let text = self.screen()?.text();
             Ok(texts.iter().any(|words| text.contains(words)).then_some(text))
         });
