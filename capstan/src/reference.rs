@@ -146,6 +146,8 @@ const COMMANDS: [(&str, bool, bool); 25] = [
     ("restore", false, true),
     // Its verbs have flags of their own.
     ("store", false, false),
+    // Only verifies; the result is the exit code.
+    ("audit", false, false),
     ("doctor", true, false),
     ("support-bundle", false, false),
     ("version", true, false),

@@ -9,7 +9,6 @@
 //! Whoever answers at the address of a cluster decides how long that takes. If a reconcile kept its worker meanwhile, a
 //! few hundred silent clusters would stop the controllers of all others.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,17 +110,20 @@ impl Workers {
 /// others, and goes on when there is one for it again. Elsewhere than in a reconcile this is `future` and nothing else.
 ///
 /// A time-out belongs inside `future`: a wait that is cancelled leaves its reconcile without a worker until the next wait.
-pub async fn off_worker<F: Future>(future: F) -> F::Output {
-    let Ok(worker) = WORKER.try_with(Arc::clone) else { return future.await };
-    let mut future = pin!(future);
-    if let Ok(output) = tokio::time::timeout(AT_ONCE, &mut future).await {
-        return output;
+pub fn off_worker<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    // On the heap: an async function holds a future that it is given several times over, and these waits are nested.
+    let mut future = Box::pin(future);
+    async move {
+        let Ok(worker) = WORKER.try_with(Arc::clone) else { return future.await };
+        if let Ok(output) = tokio::time::timeout(AT_ONCE, &mut future).await {
+            return output;
+        }
+        let Some(waiting) = worker.leave() else { return future.await };
+        let output = future.await;
+        drop(waiting);
+        worker.regain().await;
+        output
     }
-    let Some(waiting) = worker.leave() else { return future.await };
-    let output = future.await;
-    drop(waiting);
-    worker.regain().await;
-    output
 }
 
 #[cfg(test)]
