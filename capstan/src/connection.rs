@@ -120,7 +120,7 @@ impl Management {
 #[derive(Debug, Default)]
 pub struct Reconnect {
     answered: bool,
-    /// Since the last answer, somebody was told that there is none.
+    /// Whether the outage was reported since the last answer.
     noted: bool,
 }
 

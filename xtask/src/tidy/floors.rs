@@ -25,6 +25,8 @@ const FLOORS: &[(&str, &[&str])] = &[
             "crates/kubernetes/pki",
             "crates/kubernetes/streams",
             "crates/kubernetes/transport",
+            "crates/kubernetes/audit",
+            "crates/kubernetes/oidc",
             "crates/kubernetes/apiserver",
             "crates/kubernetes/controller",
         ],
