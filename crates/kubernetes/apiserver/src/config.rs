@@ -39,7 +39,7 @@ pub struct SharedPolicy(pub(crate) Arc<OnceLock<Seed<Digest>>>);
 
 /// In-process admission and conversion for custom resources that the program implements itself, in place of webhooks.
 pub trait Kinds: Send + Sync {
-    /// Defaulting and validation. They run before webhooks. The authorizer tells what the requester may do.
+    /// Defaulting and validation. They run before webhooks. The authorizer has the permissions of the requester.
     fn admission(
         &self,
         stored: &Arc<dyn ObjectSource>,

@@ -62,7 +62,7 @@ pub(crate) struct ServerParts {
     /// Open connections of a listener.
     pub connections: Arc<Connections>,
     pub in_flight: RequestsInFlight,
-    /// Records requests, if the owner wants that.
+    /// Records requests, if configured.
     pub audit: Option<Arc<Audit>>,
     /// Locks for counting and taking quota, per namespace.
     pub quota_locks: QuotaLocks,

@@ -139,7 +139,7 @@ impl Server {
         reply
     }
 
-    /// Answers a request and reports what it was about.
+    /// Handles a request. `about` collects what the metrics and the audit log need.
     async fn answer<B>(
         &self,
         head: &request::Parts,
@@ -256,7 +256,7 @@ impl Server {
     }
 }
 
-/// What becomes known of a request while it is answered.
+/// What is known of a request so far, for metrics and the audit log.
 #[derive(Default)]
 struct About {
     resource: Option<Arc<Resource>>,

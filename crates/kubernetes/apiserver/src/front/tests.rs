@@ -1,6 +1,6 @@
 //! Connections with inactive clients, and more connections than allowed.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -29,17 +29,10 @@ async fn connect(server: &Server, protocol: &[u8]) -> TlsStream<DuplexStream> {
     let acceptor = TlsAcceptor::from(pki.server_config(&["localhost".into()]).expect("TLS"));
     let (near, far) = tokio::io::duplex(64 << 10);
     let (stopping, stopped) = watch::channel(false);
-    let attended = server.clone();
+    let served = server.clone();
     tokio::spawn(async move {
-        serve_until_idle(
-            &acceptor,
-            far,
-            std::net::Ipv4Addr::LOCALHOST.into(),
-            &attended.pki().clone(),
-            attended,
-            stopped,
-        )
-        .await;
+        serve_until_idle(&acceptor, far, Ipv4Addr::LOCALHOST.into(), &served.pki().clone(), served, stopped)
+            .await;
         drop(stopping);
     });
     let pki = server.pki();
@@ -84,7 +77,7 @@ async fn a_handshake_that_does_not_begin_ends_the_connection() {
     serve_until_idle(
         &acceptor,
         far,
-        std::net::Ipv4Addr::LOCALHOST.into(),
+        Ipv4Addr::LOCALHOST.into(),
         &server.pki().clone(),
         server.clone(),
         stopped,

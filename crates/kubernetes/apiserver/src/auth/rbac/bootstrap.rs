@@ -247,7 +247,7 @@ fn cluster_role_bindings() -> Vec<Value> {
         bind("system:basic-user", &[authenticated]),
         bind("system:discovery", &[authenticated]),
         bind("system:monitoring", &[("Group", "system:monitoring")]),
-        // Without subjects, as upstream: here nodes are trusted by whoever adds them.
+        // Without subjects, as upstream: here the user that adds a node decides to trust it.
         bind("system:node", &[]),
         bind("system:node-proxier", &[("User", "system:kube-proxy")]),
         bind("system:public-info-viewer", &[authenticated, ("Group", "system:unauthenticated")]),
