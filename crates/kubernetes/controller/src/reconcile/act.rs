@@ -12,13 +12,13 @@ use crate::writer::Created;
 use crate::{Call, Controller, Decision, Effect, Look, Need, ObjectRef, Outcome, Planned, Resolution};
 
 /// Why an effect did not happen, as far as is known.
-enum Trouble {
+enum EffectError {
     Failed(Error),
     /// It may have happened.
     Unknown(Error),
 }
 
-impl From<ApiError> for Trouble {
+impl From<ApiError> for EffectError {
     fn from(error: ApiError) -> Self {
         let code = match &error {
             ApiError::Transport(_) => catalogue::API_UNREACHABLE,
@@ -34,9 +34,9 @@ impl From<ApiError> for Trouble {
 }
 
 /// Why an object was not changed. One that is gone has changed since it was looked at, as happens every day.
-fn not_patched(error: ApiError) -> Trouble {
+fn not_patched(error: ApiError) -> EffectError {
     match error.is_not_found() {
-        true => Trouble::Failed(Error { code: catalogue::API_CONFLICT, message: super::chain(&error) }),
+        true => EffectError::Failed(Error { code: catalogue::API_CONFLICT, message: super::chain(&error) }),
         false => error.into(),
     }
 }
@@ -77,9 +77,9 @@ impl<C: Controller> Reconcile<'_, C> {
                     self.facts.succeeded(&step.effect);
                     self.notes.extend(step.note);
                 }
-                Err(trouble) => {
+                Err(error) => {
                     let required = step.need == Need::Required;
-                    self.note_failure(step, trouble, look.now);
+                    self.note_failure(step, error, look.now);
                     if required {
                         // Calls after it were never made, whatever the journal says.
                         for rest in planned.by_ref() {
@@ -93,20 +93,20 @@ impl<C: Controller> Reconcile<'_, C> {
     }
 
     /// Remembers that an effect failed, and whether anything more may be done in this reconcile.
-    fn note_failure(&mut self, step: Planned<C::Call>, trouble: Trouble, now: Timestamp) {
-        let error = match trouble {
-            Trouble::Failed(error) => {
+    fn note_failure(&mut self, step: Planned<C::Call>, error: EffectError, now: Timestamp) {
+        let error = match error {
+            EffectError::Failed(error) => {
                 self.conclude_failed(&step.effect);
                 error
             }
-            Trouble::Unknown(error) => {
+            EffectError::Unknown(error) => {
                 self.unheard = true;
                 error
             }
         };
         let what = format!("{}: {error}", step.effect.summary());
         let failure = match error.code == catalogue::API_CONFLICT {
-            true => ReconcileError::Overtaken(what),
+            true => ReconcileError::Conflict(what),
             false => ReconcileError::Effect(what),
         };
         match step.need {
@@ -128,13 +128,13 @@ impl<C: Controller> Reconcile<'_, C> {
         }
     }
 
-    async fn carry_out(&mut self, look: &Look<C>, effect: &Effect<C::Call>) -> Result<(), Trouble> {
+    async fn carry_out(&mut self, look: &Look<C>, effect: &Effect<C::Call>) -> Result<(), EffectError> {
         match effect {
             Effect::Create { kind, body } => {
                 let namespace = body["metadata"]["namespace"].as_str().unwrap_or_default();
                 match self.tenant.writer.create(kind, namespace, body).await? {
                     Created::Ours => Ok(()),
-                    Created::Taken => Err(Trouble::Failed(Error {
+                    Created::Taken => Err(EffectError::Failed(Error {
                         code: catalogue::NAME_TAKEN,
                         message: format!("{} exists and is not ours", effect.summary()),
                     })),
@@ -149,12 +149,12 @@ impl<C: Controller> Reconcile<'_, C> {
             }
             Effect::Call(call) => self.make_call(look, call).await,
             Effect::Impossible { why, .. } => {
-                Err(Trouble::Failed(Error { code: catalogue::ENCODE, message: why.clone() }))
+                Err(EffectError::Failed(Error { code: catalogue::ENCODE, message: why.clone() }))
             }
         }
     }
 
-    async fn make_call(&mut self, look: &Look<C>, call: &C::Call) -> Result<(), Trouble> {
+    async fn make_call(&mut self, look: &Look<C>, call: &C::Call) -> Result<(), EffectError> {
         let tenant = self.tenant;
         let object = ObjectRef::to(&*look.object);
         let summary = call.summary();
@@ -169,7 +169,7 @@ impl<C: Controller> Reconcile<'_, C> {
         if let Some(gate) = gate
             && let Verdict::Fail(error) = gate.before(C::NAME, &described).await
         {
-            return Err(Trouble::Failed(Error {
+            return Err(EffectError::Failed(Error {
                 code: catalogue::CALL_UNKNOWN,
                 message: super::chain(&error),
             }));
@@ -198,8 +198,8 @@ impl<C: Controller> Reconcile<'_, C> {
                 self.facts.conclude(call, Some(result));
                 Ok(())
             }
-            Outcome::Failed(error) => Err(Trouble::Failed(error)),
-            Outcome::Unknown(error) => Err(Trouble::Unknown(error)),
+            Outcome::Failed(error) => Err(EffectError::Failed(error)),
+            Outcome::Unknown(error) => Err(EffectError::Unknown(error)),
         }
     }
 }
@@ -222,7 +222,7 @@ mod tests {
             (409, "Conflict", catalogue::API_CONFLICT),
             (403, "Forbidden", catalogue::API_REFUSED),
         ] {
-            let Trouble::Failed(error) = not_patched(ApiError::status(code, reason, "words")) else {
+            let EffectError::Failed(error) = not_patched(ApiError::status(code, reason, "words")) else {
                 panic!("{reason} is known not to have happened");
             };
             assert_eq!((error.code, error.message.as_str()), (expected, "words"), "{reason}");

@@ -35,12 +35,12 @@ use facts::Facts;
 use own::OwnChange;
 
 /// Rounds of effects in one reconcile; more than this is not progress but a loop.
-const MOST_ROUNDS: u32 = 12;
+const MAX_ROUNDS: u32 = 12;
 
 /// Why a reconcile was given up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
-    #[error("what the object depends on cannot be told")]
+    #[error("the state that the object depends on cannot be read")]
     Observe(#[from] ObserveError),
     #[error("the object cannot be written")]
     Write(#[source] ApiError),
@@ -48,24 +48,24 @@ pub(crate) enum ReconcileError {
     Encode(#[source] serde_json::Error),
     #[error("an effect failed: {0}")]
     Effect(String),
-    /// Somebody else wrote first, as happens every day.
-    #[error("an effect met a newer object: {0}")]
-    Overtaken(String),
+    /// Another writer was first, which is expected.
+    #[error("an effect conflicts with a newer version of its object: {0}")]
+    Conflict(String),
     /// The same effects are decided again and again.
     #[error("{0}")]
     NotSettled(String),
-    #[error("it cannot be told yet what became of {0}")]
+    #[error("the outcome of {0} is not known yet")]
     Unresolved(String),
-    #[error("looking took longer than {0:?}")]
+    #[error("observing took longer than {0:?}")]
     Slow(Duration),
 }
 
 impl ReconcileError {
-    /// Somebody else wrote first: the object is another by now, or gone.
-    fn is_everyday(&self) -> bool {
+    /// Another writer was first: the object has changed, or is gone.
+    fn is_conflict(&self) -> bool {
         match self {
             Self::Write(error) => error.is_conflict() || error.is_not_found(),
-            Self::Overtaken(_) => true,
+            Self::Conflict(_) => true,
             _ => false,
         }
     }
@@ -81,7 +81,7 @@ pub(crate) struct Reconcile<'a, C: Controller> {
     failed: Option<ReconcileError>,
     /// Best-effort effects that failed, by their summaries: they are not tried again in this reconcile.
     given_up: Vec<(String, ReconcileError)>,
-    /// A call was made whose end nobody heard of.
+    /// A call was made whose outcome is unknown.
     unheard: bool,
     /// Summaries of all effects that were wanted in this reconcile.
     wanted: BTreeSet<String>,
@@ -103,7 +103,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         }
     }
 
-    /// Runs to the end; the answer is how it ended and when to look again.
+    /// Runs to the end; returns how it ended and when to requeue.
     pub async fn run(mut self) -> Result<(Ending, Option<Duration>), ReconcileError> {
         let result = self.rounds().await;
         if let Err(error) = &result {
@@ -111,7 +111,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 ReconcileError::Observe(_) | ReconcileError::Slow(_) => catalogue::OBSERVE,
                 ReconcileError::Write(error) if error.is_conflict() => catalogue::API_CONFLICT,
                 ReconcileError::Write(_) | ReconcileError::Encode(_) => catalogue::API_REFUSED,
-                ReconcileError::Effect(_) | ReconcileError::Overtaken(_) => return self.store(result),
+                ReconcileError::Effect(_) | ReconcileError::Conflict(_) => return self.store(result),
                 ReconcileError::Unresolved(_) => catalogue::CALL_UNKNOWN,
                 ReconcileError::NotSettled(_) => catalogue::NOT_SETTLED,
             };
@@ -147,7 +147,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             }
             let look = self.look(object, &view).await?;
             let mut decision = self.tenant.controller.decide(&look);
-            self.told(&look, &view);
+            self.report_reads(&look, &view);
             if look.paused.is_some() && !decision.effects.is_empty() {
                 tracing::warn!(controller = C::NAME, key = %self.key, "effects on a paused object are not carried out");
                 decision.effects.clear();
@@ -157,7 +157,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 let summary = planned.effect.summary();
                 planned.need == Need::Required || !self.given_up.iter().any(|(known, _)| *known == summary)
             });
-            if decision.effects.is_empty() || self.failed.is_some() || round >= MOST_ROUNDS {
+            if decision.effects.is_empty() || self.failed.is_some() || round >= MAX_ROUNDS {
                 let unsettled = !decision.effects.is_empty() && self.failed.is_none();
                 return self.finish(&look, decision, unsettled).await;
             }
@@ -166,7 +166,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         Ok((Ending::Success, None))
     }
 
-    /// Learns what became of calls whose end nobody heard.
+    /// Resolves calls whose outcome is unknown.
     async fn resolve(&mut self, object: &Arc<C::Kind>, view: &View) -> Result<(), ReconcileError> {
         for intent in journal::open::<C>(object)? {
             if self.facts.is_concluded(&intent.call) {
@@ -207,8 +207,8 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         })
     }
 
-    /// Tells the gate what the decision stands on.
-    fn told(&self, look: &Look<C>, view: &View) {
+    /// Reports to the gate what the decision is based on.
+    fn report_reads(&self, look: &Look<C>, view: &View) {
         if let (Some(gate), Some(read)) = (view.client.gate(), &view.read) {
             let mut read = read.lock().clone();
             let own = look.object.metadata();
@@ -292,7 +292,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             decision.effects.iter().map(|planned| planned.effect.summary()).collect();
         let effects: Vec<String> = effects.into_iter().collect();
         format!(
-            "controller {} does not settle on {} {}: after {MOST_ROUNDS} rounds it still decides to {}",
+            "controller {} does not settle on {} {}: after {MAX_ROUNDS} rounds it still decides to {}",
             C::NAME,
             C::Kind::KIND.kind,
             self.key,
@@ -307,20 +307,20 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         if failures.len() < 2 {
             return failures.pop();
         }
-        let everyday = failures.iter().all(ReconcileError::is_everyday);
+        let conflict = failures.iter().all(ReconcileError::is_conflict);
         let texts: Vec<String> = failures
             .iter()
             .map(|failure| match failure {
-                ReconcileError::Effect(text) | ReconcileError::Overtaken(text) => text.clone(),
+                ReconcileError::Effect(text) | ReconcileError::Conflict(text) => text.clone(),
                 failure => chain(failure),
             })
             .collect();
         let texts = texts.join("; ");
-        Some(if everyday { ReconcileError::Overtaken(texts) } else { ReconcileError::Effect(texts) })
+        Some(if conflict { ReconcileError::Conflict(texts) } else { ReconcileError::Effect(texts) })
     }
 
     fn change(&self, look: &Look<C>, decision: &Decision<C>) -> Result<OwnChange, ReconcileError> {
-        // Most looks change nothing, and that is soon told.
+        // Most reconciles change nothing, and a comparison shows it.
         if decision.object == *look.object {
             return Ok(OwnChange::default());
         }
@@ -361,8 +361,8 @@ pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending
     match reconcile.catch_unwind().await {
         Ok(Ok(ending)) => ending,
         Ok(Err(error)) => {
-            if error.is_everyday() {
-                tracing::debug!(controller = C::NAME, %key, error = chain(&error), "overtaken; looking again");
+            if error.is_conflict() {
+                tracing::debug!(controller = C::NAME, %key, error = chain(&error), "conflict; requeueing");
             } else {
                 tracing::warn!(controller = C::NAME, %key, error = chain(&error), "reconcile failed");
             }
