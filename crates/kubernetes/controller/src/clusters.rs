@@ -38,8 +38,8 @@ pub type KubeconfigOf = fn(cluster: &Key) -> (Key, &'static str);
 
 /// Reaches clusters by their kubeconfig Secrets. A client is made once and again when its Secret changes; before it
 /// is handed out, the cluster must have answered within the last ten seconds. One whose probes time out is probed ever less
-/// often, and who asks in between gets the last error at once. No reconcile keeps its worker while a cluster is asked.
-/// Nothing runs for clusters nobody asks about.
+/// often, and callers in between get the last error at once. No reconcile keeps its worker during a slow probe. Nothing
+/// runs for clusters without callers.
 pub struct Clusters {
     management: Client,
     kubeconfig: KubeconfigOf,
@@ -51,7 +51,7 @@ pub struct Clusters {
     known: Mutex<BTreeMap<Key, Arc<Known>>>,
 }
 
-/// A cluster that was reached for.
+/// A cluster that was asked for.
 struct Known {
     /// Version of the Secret the client was made from.
     version: String,
@@ -76,12 +76,12 @@ struct Probes {
 impl Probes {
     /// How long after the last probe the next one is made.
     fn pause(&self, is_new: bool) -> SignedDuration {
-        let usual = if is_new { PROBE_NEW_EVERY } else { PROBE_EVERY };
+        let regular = if is_new { PROBE_NEW_EVERY } else { PROBE_EVERY };
         if self.timed_out == 0 {
-            return usual;
+            return regular;
         }
         let most = if is_new { PROBE_EVERY } else { PROBE_SELDOM };
-        usual.max(PROBE_EVERY.saturating_mul(1 << (self.timed_out - 1).min(8)).min(most))
+        regular.max(PROBE_EVERY.saturating_mul(1 << (self.timed_out - 1).min(8)).min(most))
     }
 }
 
@@ -122,7 +122,7 @@ impl Clusters {
             return Err(WorkloadError::NoKubeconfig(cluster.clone()));
         };
         let bad = |why: String| WorkloadError::BadKubeconfig { cluster: cluster.clone(), why };
-        // A cluster is reached for again and again; its kubeconfig is read once.
+        // A client is asked for again and again; the kubeconfig is parsed once.
         let Head { metadata } = reply.parse().map_err(|error| bad(error.to_string()))?;
         let version = metadata.resource_version;
         if let Some(known) = self.known.lock().get(cluster).filter(|known| known.version == version) {
@@ -145,8 +145,8 @@ impl Clusters {
         Ok(known)
     }
 
-    /// Asks the cluster unless it was asked just now; one that does not answer is not asked by everybody at once. Who asks
-    /// while the first probe is under way waits for that.
+    /// Asks the cluster unless it was asked just now; one that does not answer is not asked by everybody at once. A
+    /// caller during the first probe waits for it.
     async fn probe(&self, cluster: &Key, known: &Known) -> Result<(), WorkloadError> {
         let is_new = known.health.lock().last_success.is_none();
         match self.begin_probe(known, is_new) {

@@ -18,7 +18,7 @@ use crate::{ApiError, Code, Decision, Intent, Look, View, Watches};
 /// observe: own object + View ──▶ Seen        reads, may be slow, changes nothing
 /// decide:  Look { object, seen, now, … } ──▶ Decision        pure: no I/O, no clock, no randomness
 /// call:    one cloud or workload call ──▶ Outcome        makes no choices
-/// resolve: an open intent ──▶ Resolution        what became of a call nobody heard the end of
+/// resolve: an open intent ──▶ Resolution        the outcome of a call whose response was lost
 /// ```
 pub trait Controller: Send + Sync + Sized + 'static {
     /// The controller's name: in metrics, logs, events and as field manager.
@@ -68,7 +68,7 @@ pub trait Controller: Send + Sync + Sized + 'static {
         async { Outcome::failed(catalogue::CALL_UNSUPPORTED, format!("{} makes no calls", Self::NAME)) }
     }
 
-    /// Looks up what became of a call whose end nobody heard of: the process died, or the answer was lost. Must
+    /// Looks up the outcome of a call whose response was lost: the process died, or the connection broke. Must
     /// not change anything.
     fn resolve(
         &self,
@@ -87,7 +87,7 @@ pub trait Controller: Send + Sync + Sized + 'static {
 }
 
 /// A call outside the API: to a cloud, a workload cluster, a host. It is written into the journal, so it holds
-/// no secrets: whoever makes the call reads those itself.
+/// no secrets: [`Controller::call`] reads those itself.
 pub trait Call:
     Serialize + DeserializeOwned + Clone + PartialEq + fmt::Debug + Send + Sync + 'static
 {
@@ -132,7 +132,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// It happened and there is nothing to tell.
+    /// It happened and has no result.
     pub fn done() -> Self {
         Self::Done(Value::Null)
     }
@@ -170,14 +170,14 @@ pub enum Resolution {
     Happened(Value),
     /// It did not happen and will not any more.
     DidNotHappen,
-    /// It cannot be told yet: nothing is done about the object until it can.
+    /// It is not known yet: nothing is done about the object until it is.
     NotYetKnown {
         /// What the look-up waits for.
         reason: String,
     },
 }
 
-/// Why the state of the world cannot be told.
+/// Why observing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     /// A controller reads a kind that it did not declare.

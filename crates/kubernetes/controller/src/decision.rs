@@ -1,4 +1,4 @@
-//! All that a controller can ask for.
+//! The result of a decision: desired object, effects, events, waits.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::{Call, Code, Controller, KindName, Look, ObjectRef};
 /// What is to be done about an object.
 ///
 /// Carried out in this order: the own object's metadata and spec (finalizers added, never removed) together
-/// with the journal entries of calls, the effects one by one until a required one fails, a new look if there
+/// with the journal entries of calls, the effects one by one until a required one fails, a new round if there
 /// were effects; and once there is nothing left to do, the own object's status, and last what closes the journal
 /// and takes finalizers away. A failed best-effort effect holds up neither the effects after it nor the
 /// finalizers; the reconcile then ends as failed and is retried with back-off.
 pub struct Decision<C: Controller> {
     /// The own object as it should be. Only differences to what was seen are written: metadata and spec in one
-    /// patch, status in one other, both guarded by the version that was looked at. Of conditions only those
+    /// patch, status in one other, both guarded by the version that was observed. Of conditions only those
     /// that the controller owns are taken.
     pub object: C::Kind,
     /// What is to be done beside that, in order.
     pub effects: Vec<Planned<C::Call>>,
-    /// What people should be told. An event accompanies a change: if this decision changes nothing, none is
+    /// Events to record. An event accompanies a change: if this decision changes nothing, none is
     /// recorded.
     pub notes: Vec<Note>,
     /// What it waits for.
     pub waits: Vec<Wait>,
-    /// Look again after this time at the latest, even if nothing happens.
+    /// Requeue after this time at the latest, even if nothing happens.
     pub look_again: Option<Duration>,
 }
 
@@ -42,7 +42,7 @@ pub enum Need {
     BestEffort,
 }
 
-/// An effect, and what to tell people when it has happened.
+/// An effect, and the event to record when it has happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned<K> {
     /// The effect.
@@ -122,7 +122,7 @@ impl<K> Effect<K> {
         Self::Patch { target, subresource: None, patch: Patch::Merge(change) }
     }
 
-    /// Merges a change into the status of somebody else's object, but only into the version given by `seen`.
+    /// Merges a change into the status of another controller's object, but only into the version given by `seen`.
     pub fn merge_status_guarded(target: ObjectRef, seen: &ObjectMeta, status: &Value) -> Self {
         let change = json!({"metadata": {"resourceVersion": seen.resource_version}, "status": status});
         Self::Patch { target, subresource: Some("status"), patch: Patch::Merge(change) }
@@ -167,16 +167,14 @@ impl<K: Call> Effect<K> {
     }
 }
 
-/// Whether an event tells of something wrong.
+/// Whether an event reports a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteKind {
-    /// As it should be.
     Normal,
-    /// Somebody may want to look.
     Warning,
 }
 
-/// Something people should be told.
+/// An event about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// Whether something is wrong.
@@ -192,7 +190,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// As it should be.
+    /// An event of regular operation.
     pub fn normal(reason: &str, action: &str, message: impl Into<String>) -> Self {
         Self {
             kind: NoteKind::Normal,
@@ -203,7 +201,7 @@ impl Note {
         }
     }
 
-    /// Somebody may want to look.
+    /// An event that reports a problem.
     pub fn warning(reason: &str, action: &str, message: impl Into<String>) -> Self {
         Self { kind: NoteKind::Warning, ..Self::normal(reason, action, message) }
     }
@@ -216,9 +214,9 @@ pub struct Wait {
     pub reason: String,
     /// What for, in words.
     pub what: String,
-    /// Since when, where the object's own state tells; otherwise the runtime remembers when it first heard.
+    /// Since when, if the object's own state shows it; otherwise the runtime records when it was first reported.
     pub since: Option<Timestamp>,
-    /// When it is tried or looked at again, if at a known time.
+    /// The next attempt, if its time is known.
     pub next: Option<Timestamp>,
     /// The object waited for.
     pub object: Option<ObjectRef>,
@@ -279,7 +277,7 @@ impl<C: Controller> Decision<C> {
         self
     }
 
-    /// Has a required effect carried out and people told of it.
+    /// Has a required effect carried out and an event recorded.
     pub fn then_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
         self.effects.push(Planned { effect, need: Need::Required, note: Some(note) });
         self
@@ -291,7 +289,7 @@ impl<C: Controller> Decision<C> {
         self
     }
 
-    /// Has an effect tried and people told of it if it succeeds.
+    /// Has an effect tried and an event recorded if it succeeds.
     pub fn best_effort_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
         self.effects.push(Planned { effect, need: Need::BestEffort, note: Some(note) });
         self
@@ -324,19 +322,19 @@ impl<C: Controller> Decision<C> {
         self
     }
 
-    /// Tells people something, if this decision changes anything.
+    /// Records an event, if this decision changes anything.
     pub fn note(&mut self, note: Note) -> &mut Self {
         self.notes.push(note);
         self
     }
 
-    /// Looks again after a time at the latest; the earliest of several counts.
+    /// Requeues after a time at the latest; the earliest of several counts.
     pub fn again_in(&mut self, time: Duration) -> &mut Self {
         self.look_again = Some(self.look_again.map_or(time, |before| before.min(time)));
         self
     }
 
-    /// Looks again at a moment at the latest, or at once if it has passed.
+    /// Requeues at a moment at the latest, or at once if it has passed.
     pub fn again_at(&mut self, now: Timestamp, moment: Timestamp) -> &mut Self {
         let left = Duration::try_from(moment.duration_since(now)).unwrap_or_default();
         self.again_in(left)

@@ -19,7 +19,7 @@ const REFRESH: SignedDuration = SignedDuration::from_mins(30);
 /// Series remembered; the oldest are forgotten beyond that.
 const MOST: usize = 4096;
 
-/// Writes events. What cannot be written is logged and forgotten: nobody waits for an event.
+/// Writes events. What cannot be written is logged and dropped: nothing waits for an event.
 pub(crate) struct Recorder {
     client: Client,
     env: Env,

@@ -1,10 +1,10 @@
-//! What controllers stand on. A controller looks, decides and says what to do; everything else is done here.
+//! The controller runtime. A controller observes and decides; everything else is done here.
 //!
 //! ```text
 //!            list + watch                    wake                     one key at a time
 //!  API ───────────────────▶ Cache<T> ─────────────────▶ WorkQueue ─────────────────────▶ reconcile
 //!   ▲                          ▲  ▲                                                        │
-//!   │                          │  └──────────────── View ◀──────────── observe ◀───────────┤ look
+//!   │                          │  └──────────────── View ◀──────────── observe ◀───────────┤ observe
 //!   │       write-through      │                                          │                │
 //!   │    ┌─────────────────────┘                                          ▼                │
 //!   │    │                                                   decide (pure): Look → Decision│ decide
@@ -20,7 +20,7 @@
 //! Rules kept here so that no controller has to: a decision never sees state older than our own last
 //! acknowledged write (answers of writes go straight into the cache); calls that create or destroy outside the
 //! API are journalled before they are made; status is written once per reconcile and only if it changed;
-//! somebody else's conditions are never touched; a finalizer does not go while a call may still have an effect.
+//! other controllers' conditions are never touched; a finalizer does not go while a call may still have an effect.
 
 #[cfg(test)]
 mod allocations;

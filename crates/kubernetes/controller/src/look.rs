@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::Controller;
 use crate::controller::Error;
 
-/// What was seen when the controller looked: the only thing a decision may depend on.
+/// What was observed: the only thing a decision may depend on.
 pub struct Look<C: Controller> {
     /// The object the decision is about.
     pub object: Arc<C::Kind>,
-    /// What the controller saw beside it.
+    /// What the controller observed beside it.
     pub seen: C::Seen,
     /// The time.
     pub now: Timestamp,
@@ -62,7 +62,7 @@ pub struct Intent<K> {
 }
 
 impl<C: Controller> Look<C> {
-    /// A look in which nothing has failed and nothing is paused: where tests of decisions begin.
+    /// An observation without failures and pauses: where tests of decisions begin.
     pub fn new(object: Arc<C::Kind>, seen: C::Seen, now: Timestamp) -> Self {
         Self { object, seen, now, paused: None, failures: Vec::new(), concluded: Vec::new() }
     }
@@ -78,7 +78,7 @@ impl<C: Controller> Look<C> {
         self.failures.iter().find(|failure| failure.call.as_ref() == Some(call))
     }
 
-    /// A condition as of now, about the generation that was looked at.
+    /// A condition as of now, about the generation that was observed.
     pub fn condition(
         &self,
         kind: &str,

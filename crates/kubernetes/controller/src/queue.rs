@@ -1,4 +1,4 @@
-//! The keys that wait to be looked at.
+//! The keys that wait to be reconciled.
 //!
 //! ```text
 //!  wake(key) ──▶ ready: urgent │ normal │ initial ──▶ next() ──▶ busy ──▶ done(key)
@@ -8,9 +8,11 @@
 //!
 //! A key is in the queue once and is handed out to one reconcile at a time. Within a priority, namespaces take turns, and
 //! so do the groups of a namespace; keys of one group are first come, first served. Every eighth pick goes to the lowest
-//! priority, so that a busy plane does not starve a restart's backlog. Failures of a key wait twice as long each time, and a success or a change of what is wanted forgets
-//! them. What a failed reconcile itself wrote to its object does not end that wait: every try writes down what it is
-//! about to do, and would follow upon the last without a pause.
+//! priority, so that a busy plane does not starve a restart's backlog.
+//!
+//! A failing key backs off, twice as long each time; a success or a change of the desired state resets that. What a failed
+//! reconcile itself wrote to its object does not end its back-off: every attempt records its intents, and would follow the
+//! last one without a pause.
 
 mod fair;
 
@@ -26,14 +28,14 @@ use tokio::time::Instant;
 use crate::metrics::QueueMetrics;
 use fair::{Position, Turns};
 
-/// How soon a key is looked at.
+/// How soon a key is reconciled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// It was there when we began: nothing has just happened.
+    /// It existed before this process started: nothing has just happened.
     Initial,
     /// Something it depends on changed.
     Normal,
-    /// What is wanted of it changed.
+    /// Its desired state changed.
     Urgent,
 }
 
@@ -68,7 +70,7 @@ impl Backoff {
 /// The queue of one controller.
 pub struct WorkQueue {
     state: Mutex<State>,
-    bell: Notify,
+    changed: Notify,
     backoff: Backoff,
     metrics: Arc<QueueMetrics>,
     group: GroupOf,
@@ -87,7 +89,7 @@ struct State {
     crowd: Crowd,
 }
 
-/// How many keys something has been gathered for of late.
+/// How many keys were batched recently.
 #[derive(Default)]
 struct Crowd {
     since: Option<Instant>,
@@ -95,9 +97,9 @@ struct Crowd {
     before: u32,
 }
 
-/// So many keys a second make the time in which is gathered longer once.
+/// Each time this many keys a second are batched, the batching time grows by its base length.
 const CROWD: u32 = 50;
-/// It becomes at most so many times as long.
+/// At most this many times the base length.
 const LONGEST: u32 = 10;
 const CROWD_WINDOW: Duration = Duration::from_secs(1);
 
@@ -121,13 +123,13 @@ struct Entry {
     ready: Option<(Priority, Position)>,
     since: Option<Instant>,
     later: Option<(Instant, u64)>,
-    /// Since when it is looked at.
+    /// When its reconcile began.
     busy: Option<Instant>,
-    /// Woken while busy.
+    /// Requeued while busy.
     again: Option<Priority>,
-    /// Versions of the object itself that came while busy.
+    /// Versions of the object that arrived while busy.
     came: Vec<u64>,
-    /// Versions that the reconcile under way wrote.
+    /// Versions that the current reconcile wrote.
     wrote: Vec<u64>,
     failures: u32,
 }
@@ -161,7 +163,7 @@ impl State {
         true
     }
 
-    /// Whether that changed anything.
+    /// Returns whether anything changed.
     fn make_later(&mut self, key: &Key, at: Instant) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.ready.is_some() || entry.again.is_some() || entry.later.is_some_and(|(have, _)| have <= at) {
@@ -195,7 +197,7 @@ impl State {
 impl WorkQueue {
     pub(crate) fn new(backoff: Backoff, metrics: Arc<QueueMetrics>) -> Self {
         let group: GroupOf = Box::new(|_| String::new());
-        Self { state: Mutex::default(), bell: Notify::new(), backoff, metrics, group }
+        Self { state: Mutex::default(), changed: Notify::new(), backoff, metrics, group }
     }
 
     /// The same queue whose keys take turns by group within their namespace.
@@ -203,16 +205,16 @@ impl WorkQueue {
         Self { group: Box::new(group), ..self }
     }
 
-    /// Has a key looked at.
+    /// Requeues a key.
     pub fn wake(&self, key: &Key, priority: Priority) {
         let added = self.state.lock().make_ready(key, priority, Instant::now(), &self.group);
         if added {
             self.metrics.added();
-            self.bell.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    /// Has a key looked at because its object is another; of this version.
+    /// Requeues a key because its object changed to this version.
     pub(crate) fn wake_own(&self, key: &Key, priority: Priority, version: u64) {
         {
             let mut state = self.state.lock();
@@ -234,21 +236,21 @@ impl WorkQueue {
         }
     }
 
-    /// Has a key looked at after a time at the latest.
+    /// Requeues a key after a time at the latest.
     pub fn wake_after(&self, key: &Key, time: Duration) {
         if time.is_zero() {
             return self.wake(key, Priority::Normal);
         }
-        // A time too long to be counted is never reached.
+        // A time that overflows the clock is never reached.
         if let Some(at) = Instant::now().checked_add(time) {
             self.metrics.retried();
             self.state.lock().make_later(key, at);
-            self.bell.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    /// Has a key looked at once more of what it tells of may have changed: after a time, or a longer one when there are
-    /// many such keys. Looking at each of them less often is then what brings all of them forward.
+    /// Requeues a key after a time in which further changes are batched. The time grows with the number of such keys:
+    /// reconciling each of them less often leaves workers for all of them.
     pub(crate) fn gather(&self, key: &Key, time: Duration) {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -257,11 +259,11 @@ impl WorkQueue {
         if state.make_later(key, at) {
             state.crowd.counted += 1;
             drop(state);
-            self.bell.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    /// Has a key looked at after the pause its failures have earned; the answer is that pause.
+    /// Requeues a key with back-off; returns the pause.
     pub fn wake_after_failure(&self, key: &Key) -> Duration {
         let pause = {
             let mut state = self.state.lock();
@@ -273,7 +275,7 @@ impl WorkQueue {
         pause
     }
 
-    /// Forgets the failures of a key.
+    /// Resets the back-off of a key.
     pub fn forget(&self, key: &Key) {
         let mut state = self.state.lock();
         if let Some(entry) = state.entries.get_mut(key) {
@@ -287,7 +289,7 @@ impl WorkQueue {
     /// The next key; waits for one. It is not handed out again before [`WorkQueue::done`].
     pub async fn next(&self) -> Key {
         loop {
-            let rung = self.bell.notified();
+            let notified = self.changed.notified();
             let due = {
                 let now = Instant::now();
                 let mut state = self.state.lock();
@@ -317,23 +319,23 @@ impl WorkQueue {
                 Some(at) => {
                     tokio::select! {
                         biased;
-                        () = rung => {}
+                        () = notified => {}
                         () = tokio::time::sleep_until(at) => {}
                     }
                 }
-                None => rung.await,
+                None => notified.await,
             }
         }
     }
 
-    /// A key has been looked at; `took` is how long that took.
+    /// The reconcile of a key has ended; `took` is how long it took.
     pub fn done(&self, key: &Key, took: Duration) {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(key) else { return };
         if let Some(picked) = entry.busy.take() {
             self.metrics.worked(picked, took);
         }
-        // A success forgets all failures before it is done.
+        // A success has reset the back-off by now.
         let failed = entry.failures > 0;
         let wrote = std::mem::take(&mut entry.wrote);
         let came = std::mem::take(&mut entry.came);
@@ -343,14 +345,14 @@ impl WorkQueue {
         if let Some(priority) = entry.again.take() {
             if state.make_ready(key, priority, Instant::now(), &self.group) {
                 self.metrics.added();
-                self.bell.notify_one();
+                self.changed.notify_one();
             }
         } else if entry.idle() {
             state.entries.remove(key);
         }
     }
 
-    /// Keys that are ready or being looked at, and keys that wait for a time.
+    /// Keys that are ready or being reconciled, and keys that are requeued for later.
     pub fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
         let ready = state.ready.iter().map(Turns::len).sum::<usize>();
@@ -358,12 +360,12 @@ impl WorkQueue {
     }
 }
 
-/// Wakes a controller from elsewhere: watches of workload clusters, timers, doors.
+/// Requeues objects of a controller from elsewhere: watches of workload clusters, timers.
 #[derive(Clone)]
 pub struct Wake(pub(crate) Arc<WorkQueue>);
 
 impl Wake {
-    /// Has an object looked at.
+    /// Requeues an object.
     pub fn wake(&self, key: &Key) {
         self.0.wake(key, Priority::Normal);
     }
@@ -400,7 +402,7 @@ mod tests {
         queue.wake(&key("y"), Priority::Normal);
         assert_eq!(names(&queue, 2).await, ["x", "y"]);
         queue.wake(&key("x"), Priority::Normal);
-        assert!(futures::poll!(std::pin::pin!(queue.next())).is_pending(), "x is being looked at");
+        assert!(futures::poll!(std::pin::pin!(queue.next())).is_pending(), "x is being reconciled");
         queue.done(&key("x"), Duration::ZERO);
         assert_eq!(names(&queue, 1).await, ["x"]);
     }
@@ -463,7 +465,7 @@ mod tests {
     async fn what_a_failed_reconcile_wrote_does_not_end_its_pause_but_what_others_wrote_does() {
         assert!(waits(&[5], true).await);
         assert!(!waits(&[5, 6], true).await, "somebody else wrote 6");
-        assert!(!waits(&[5], false).await, "what was written is looked at once more");
+        assert!(!waits(&[5], false).await, "what was written is reconciled once more");
         assert!(waits(&[], true).await);
     }
 
@@ -490,7 +492,7 @@ mod tests {
         names(&queue, 1).await;
         assert_eq!(begun.elapsed().as_secs(), 5);
         queue.done(&key("x"), Duration::ZERO);
-        assert_eq!(queue.load(), (0, 0), "a wake makes the later look needless");
+        assert_eq!(queue.load(), (0, 0), "a wake replaces the later requeue");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What a controller may read while it looks.
+//! What a controller may read while it observes.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::watches::External;
 use crate::workload::Workloads;
 use crate::{Caches, Client, Dynamic, KindName, ObserveError, Wake};
 
-/// The world as one look sees it. Reads come from caches and cost nothing; lists are in order of their keys.
+/// What one reconcile can read. Reads come from caches and cost nothing; lists are in order of their keys.
 pub struct View {
-    /// The object that is looked at.
+    /// The object that is reconciled.
     pub(crate) own: Key,
     pub(crate) caches: Caches,
     pub(crate) client: Client,
     pub(crate) now: Timestamp,
     pub(crate) external: Arc<External>,
     pub(crate) workloads: Option<Arc<dyn Workloads>>,
-    /// What was read and in which version, for whoever checks that decisions are never made on old state.
+    /// What was read and in which version; a gate checks that no decision is made on stale state.
     pub(crate) read: Option<Mutex<Vec<(KindName, Key, u64)>>>,
 }
 
 impl View {
-    /// The time of this look.
+    /// The time of this observation.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -63,15 +63,15 @@ impl View {
     }
 
     /// An object of a kind known only at run time. The kind is followed from the first question on, and its
-    /// objects wake the owners they name, if those are of this controller's kind. One that is not there wakes whoever
-    /// asks for it when it appears.
+    /// objects wake the owners they name, if those are of this controller's kind. One that is not there requeues the
+    /// asking object when it appears.
     pub async fn external(&self, kind: &KindName, key: &Key) -> Result<Option<Arc<Dynamic>>, ObserveError> {
         let cache = self.external.follow(&self.caches, kind);
         cache.synced().await;
         let mut object = cache.get(key)?;
         if object.is_none() {
             self.external.await_for(&self.own, kind, key);
-            // It may have appeared before anybody waited for it.
+            // It may have appeared before the wait was registered.
             object = cache.get(key)?;
         }
         self.note(kind, object.iter().map(|object| object.meta()));
@@ -104,7 +104,7 @@ impl View {
         self.workloads.as_ref()
     }
 
-    /// Wakes this controller, for whoever follows something on its behalf.
+    /// Requeues objects of this controller, for watches on its behalf.
     pub fn wake(&self) -> Wake {
         self.external.wake()
     }

@@ -12,8 +12,8 @@ use crate::cache::{Cache, Cached, version};
 use crate::queue::{Priority, Wake, WorkQueue};
 use crate::{Caches, Change, Dynamic, KindName};
 
-/// How long whoever tells of many objects waits for more of them to change: short for people, long for machines. Longer
-/// when many are told of at a time.
+/// How long an object that summarizes many others waits for more of them to change: short for people, long for machines.
+/// Longer when many change at a time.
 pub const GATHER: Duration = Duration::from_millis(200);
 
 /// Collects what a controller of `K` watches and reads.
@@ -44,7 +44,7 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// The same, but many changes within a time are one look at the end of it.
+    /// The same, but many changes within a time are one reconcile at the end of it.
     pub fn owned_within<T: Object>(&mut self, time: Duration) -> &mut Self {
         let queue = self.queue.clone();
         let own = KindName::of::<K>();
@@ -70,7 +70,8 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// The same, but many changes within a time are one look at the end of it: for what looks at many objects at once.
+    /// The same, but many changes within a time are one reconcile at the end of it: for controllers that read many objects
+    /// at once.
     pub fn related_within<T: Object>(
         &mut self,
         time: Duration,

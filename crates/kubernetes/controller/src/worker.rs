@@ -6,7 +6,7 @@
 //!                        └──────────────── waits for a worker again ◀── answer or time-out ◀───────┘
 //! ```
 //!
-//! Whoever answers at the address of a cluster decides how long that takes. If a reconcile kept its worker meanwhile, a
+//! The server at the address of a cluster decides how long that takes. If a reconcile kept its worker meanwhile, a
 //! few hundred silent clusters would stop the controllers of all others.
 
 use std::sync::Arc;

@@ -48,7 +48,7 @@ pub struct Health {
 
 /// Reaches workload clusters: one client per cluster, from its kubeconfig Secret, cached and probed.
 pub trait Workloads: Send + Sync {
-    /// A client of a cluster. An error if the cluster does not answer now: nobody waits for a dead cluster.
+    /// A client of a cluster. An error if the cluster does not answer: callers do not wait for a dead cluster.
     fn client<'a>(&'a self, cluster: &'a Key) -> BoxFuture<'a, Result<Client, WorkloadError>>;
 
     /// A stream to a port of a Pod, through the API server's port-forward.

@@ -45,7 +45,7 @@ struct Details {
 pub(crate) enum Created {
     /// The object is there and ours.
     Ours,
-    /// An object of the name belongs to somebody else, or is on its way out.
+    /// An object of the name has another owner, or is being deleted.
     Taken,
 }
 

@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 use super::Cached;
 use crate::client::Weight;
 
-/// An object of any kind: its metadata, and the rest as it came but for who owns which field, which is half of it and
-/// nobody's business here. Kept as text because a parsed tree takes six times the space and is looked at only when its
-/// owner is.
+/// An object of any kind: its metadata, and the rest as received, without `managedFields`, which are half of it
+/// and unused here. Kept as text because a parsed tree takes six times the space and is read only with its
+/// owner.
 #[derive(Debug, Clone)]
 pub struct Dynamic {
     metadata: ObjectMeta,

@@ -28,7 +28,7 @@ pub struct Change<T> {
     pub old: Option<Arc<T>>,
     /// What it is; `None` if it is gone.
     pub new: Option<Arc<T>>,
-    /// It was there before we looked: nothing has just happened.
+    /// It existed before the cache started: nothing has just happened.
     pub initial: bool,
 }
 
@@ -44,20 +44,20 @@ impl<T> Change<T> {
     }
 }
 
-/// How the cache comes to know of an object.
+/// Where an object comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It was there when we began to look. Lists are in order of names, so they say nothing about progress.
+    /// The initial list. Lists are in order of names, so they say nothing about progress.
     List,
-    /// The watch told of it.
+    /// An event of the watch.
     Watch,
-    /// It is the answer to our own write.
+    /// The response to our own write.
     Own,
 }
 
 type Listener<T> = Arc<dyn Fn(&Change<T>) + Send + Sync>;
 
-/// All objects of one kind that this process looks at.
+/// All objects of one kind in the scope of this process.
 pub struct Cache<T> {
     kind: KindName,
     scope: WatchScope,
@@ -76,7 +76,7 @@ struct State<T> {
     indexes: BTreeMap<String, Index<T>>,
     /// Objects that are there but cannot be read as `T`, and why.
     unreadable: BTreeMap<Key, String>,
-    /// Objects we deleted at once, by uid, whose deletion the watch has not told yet.
+    /// Objects we deleted at once, by uid, whose deletion the watch has not reported yet.
     tombstones: BTreeMap<String, Key>,
     /// Everything up to this version has arrived by the watch. Our own writes do not count: the watch must not
     /// be taken up behind what others wrote before them.
@@ -335,7 +335,7 @@ impl<T: Cached> Cache<T> {
                 return Some(key);
             }
             let old = state.objects.get(&key).cloned();
-            // An answer may come after the watch has told what followed. What that has told of and is not here is gone,
+            // The response may come after later events. What those have reported and is not here is gone,
             // or cannot be read since.
             if source == Source::Own && old.is_none() && rv <= state.progress {
                 return Some(key);
@@ -359,7 +359,7 @@ impl<T: Cached> Cache<T> {
             old
         };
         let initial = source == Source::List;
-        self.tell(&Change { key: key.clone(), old, new: Some(object), initial });
+        self.notify(&Change { key: key.clone(), old, new: Some(object), initial });
         Some(key)
     }
 
@@ -411,7 +411,7 @@ impl<T: Cached> Cache<T> {
     pub(super) fn complete(&self, named: &BTreeSet<Key>, at: u64) {
         let mut state = self.state.write();
         state.progress = state.progress.max(at);
-        // What a list taken after the deletion does not name will not be told of again.
+        // What a list taken after the deletion does not name will not be reported again.
         state.tombstones.retain(|_, key| named.contains(key));
         state.unreadable.retain(|key, _| named.contains(key));
         state.forget_charges();
@@ -452,7 +452,7 @@ impl<T: Cached> Cache<T> {
             }
             old
         };
-        self.tell(&Change { key: key.clone(), old: Some(old), new: None, initial: false });
+        self.notify(&Change { key: key.clone(), old: Some(old), new: None, initial: false });
         true
     }
 
@@ -462,7 +462,7 @@ impl<T: Cached> Cache<T> {
         let mut why = error.to_string();
         why.truncate(why.floor_char_boundary(LONGEST_REASON));
         let share = self.share.get();
-        // A server that is not trusted could fill the log with them; whoever reads the object gets the error.
+        // A server that is not trusted could fill the log with them; readers of the object get the error.
         match share {
             None => tracing::error!(kind = %self.kind, %key, error = why, "an object cannot be read"),
             Some(_) => tracing::debug!(kind = %self.kind, %key, error = why, "an object cannot be read"),
@@ -482,7 +482,7 @@ impl<T: Cached> Cache<T> {
         Some(key)
     }
 
-    fn tell(&self, change: &Change<T>) {
+    fn notify(&self, change: &Change<T>) {
         let listeners = self.listeners.read().clone();
         for listener in &listeners {
             listener(change);
@@ -539,12 +539,12 @@ mod tests {
     #[test]
     fn the_echo_of_our_own_write_is_progress_and_nothing_else() {
         let cache = cache();
-        let told = Arc::new(parking_lot::Mutex::new(0));
-        let count = told.clone();
+        let changes = Arc::new(parking_lot::Mutex::new(0));
+        let count = changes.clone();
         cache.listen(move |_| *count.lock() += 1);
         cache.absorb(&object("x", "1", 9, "web"));
         cache.present(object("x", "1", 9, "web"), Source::Watch);
-        assert_eq!((*told.lock(), cache.progress()), (1, 9));
+        assert_eq!((*changes.lock(), cache.progress()), (1, 9));
     }
 
     #[test]

@@ -24,9 +24,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(800), Duration::from
 /// A watch that lasted this long was healthy: what failed before it is forgotten. A shorter one is a failure however it
 /// ended, or a server that ends every watch at once would be asked without a pause.
 const HEALTHY: Duration = Duration::from_secs(10);
-/// Failures in a row that are everyday: a server restarts, a machine behind a load balancer goes, a definition that has
+/// Failures in a row that are expected: a server restarts, a machine behind a load balancer goes, a definition that has
 /// just been written is not served for a moment.
-const EVERYDAY: u32 = 3;
+const EXPECTED: u32 = 3;
 /// Longest pause for a kind the server does not know.
 const UNKNOWN_KIND: Duration = Duration::from_secs(2);
 /// Watches end after this long and are taken up again: upstream spreads them over 5 to 10 minutes.
@@ -84,7 +84,7 @@ pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
                 streaming = false;
                 continue;
             }
-            // The kind is not there yet: somebody is about to define it, or never will.
+            // The kind is not defined, or not yet.
             Err(error) if error.is_not_found() => longest = UNKNOWN_KIND,
             Err(error) => {
                 if let ApiError::Limit(LimitExceeded {
@@ -94,7 +94,7 @@ pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
                     // Objects were left out.
                     from = None;
                 }
-                if pauses.failures < EVERYDAY {
+                if pauses.failures < EXPECTED {
                     tracing::debug!(kind = %cache.kind(), error = chain(&error), "following objects failed; retrying");
                 } else {
                     tracing::warn!(

@@ -14,7 +14,7 @@ use super::{Cache, Cached, Change, Dynamic, reflector};
 use crate::client::{Client, Reply};
 use crate::{KindName, ObserveError};
 
-/// What part of the server a process looks at.
+/// The part of the server that a process watches.
 #[derive(Debug, Clone, Default)]
 pub struct WatchScope {
     /// Only this namespace, of kinds that live in one; all if empty.
@@ -24,7 +24,7 @@ pub struct WatchScope {
 }
 
 impl WatchScope {
-    /// Whether the watch of this scope tells of an object.
+    /// Whether the watch of this scope reports an object.
     pub(super) fn contains(&self, kind: &KindName, meta: &ObjectMeta) -> bool {
         let in_namespace =
             self.namespace.is_empty() || kind.scope == Scope::Cluster || meta.namespace == self.namespace;
@@ -91,7 +91,7 @@ impl<T: Cached> AnyCache for Cache<T> {
 }
 
 impl Caches {
-    /// No caches yet; those to come look at one namespace, or at all if it is empty.
+    /// No caches yet; those to come watch one namespace, or all if it is empty.
     pub fn new(namespace: &str) -> Self {
         Self(Arc::new(Registry {
             namespace: namespace.to_owned(),
@@ -150,7 +150,7 @@ impl Caches {
         }
     }
 
-    /// Stops following and forgets everything: listeners hold these caches, and nobody else would let them go.
+    /// Stops following and drops everything: listeners hold these caches, so nothing else would.
     pub(crate) fn stop(&self) {
         let mut followers = self.0.followers.lock();
         followers.client = None;

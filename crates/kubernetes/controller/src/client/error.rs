@@ -74,7 +74,7 @@ fn shortened(mut text: String, most: usize) -> String {
     text
 }
 
-/// A refusal for now, with what it is about: which budget forbids an eviction is told as its cause alone.
+/// A refusal for now, with what it is about: which budget forbids an eviction is only in its cause.
 fn with_causes(code: u16, message: String, causes: &[RawCause]) -> String {
     let causes = causes.iter().take(MOST_CAUSES);
     let untold = causes.filter(|cause| code == 429 && !message.contains(&cause.message));
@@ -135,7 +135,7 @@ impl ApiError {
         matches!(self, Self::Status { code: 400 | 422, .. })
     }
 
-    /// Nobody knows whether the request was served: no answer, or an answer in somebody else's name.
+    /// Whether the request was served is unknown: no response, or a response of a proxy.
     pub fn is_ambiguous(&self) -> bool {
         match self {
             Self::Transport(error) => !error.never_sent,

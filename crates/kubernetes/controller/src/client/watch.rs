@@ -85,11 +85,11 @@ struct Documents {
     event_begun: Option<Instant>,
 }
 
-/// How far a document was looked through for its end. Kubernetes writes one a line, which is quickly found; in-memory
+/// How far a document was searched for its end. Kubernetes writes one a line, which is quickly found; in-memory
 /// servers of providers break lines and put nothing between two documents.
 #[derive(Default)]
 struct Scan {
-    /// Bytes that need not be looked at again.
+    /// Bytes that need not be searched again.
     at: usize,
     /// It goes over several lines: braces are counted.
     over_lines: bool,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Memory for what several servers send. Each server has a reserve that nobody else can take. Beyond it, a server gets
+/// Memory for what several servers send. Each server has a reserve of its own. Beyond it, a server gets
 /// at most as much of the common pool as it leaves free for the others (the dynamic threshold of shared switch buffers):
 /// one hostile server never gets more than half, and however many there are, something is left for the next.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Charge {
         self.resize(self.bytes.saturating_add(bytes))
     }
 
-    /// Hands so many of the bytes to somebody else.
+    /// Splits so many of the bytes off.
     pub fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
