@@ -134,7 +134,6 @@ async fn commands_about_a_cluster() {
             &["why", "quick"],
             &["get", "clusters"],
             &["get", "clusters", "-o", "wide"],
-            &["get", "machines"],
             &["doctor"],
             &["orphans"],
             &["scale", "quick", "--control-plane", "2"],
