@@ -195,7 +195,8 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             Some(why) => Some(why),
             None => controller.paused(&object, view)?,
         };
-        let observed = tokio::time::timeout(options.observe_timeout, Box::pin(controller.observe(&object, view)));
+        let observed =
+            tokio::time::timeout(options.observe_timeout, Box::pin(controller.observe(&object, view)));
         let seen = observed.await.map_err(|_| ReconcileError::Slow(options.observe_timeout))??;
         Ok(Look {
             object,
