@@ -63,7 +63,8 @@ pub(super) async fn disks(
     Ok(disks)
 }
 
-/// Those of the recorded disks that are still there and that no machine has.
+/// Those of the recorded disks that are still there and that no machine has. Users can write the record, so that a volume
+/// with another name than CloudStack gives to disks of machines does not count.
 async fn left(object: &CloudStackMachine, access: &Access) -> Result<Vec<VolumeId>, Error> {
     let recorded = recorded(object).unwrap_or_default();
     if recorded.is_empty() {
@@ -74,7 +75,8 @@ async fn left(object: &CloudStackMachine, access: &Access) -> Result<Vec<VolumeI
     let found = access.client.list(&question).await?;
     let free = |volume: &Volume| {
         let there = matches!(volume.state, Some(VolumeState::Ready | VolumeState::Allocated));
-        there && volume.virtualmachineid.is_none() && recorded.contains(&volume.id)
+        let named = volume.name.as_deref().is_some_and(comes_along);
+        there && named && volume.virtualmachineid.is_none() && recorded.contains(&volume.id)
     };
     Ok(found.into_iter().filter(free).map(|volume| volume.id).collect())
 }
