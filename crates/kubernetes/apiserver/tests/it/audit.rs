@@ -40,7 +40,8 @@ async fn events(dir: &TempDir, path: &str, count: usize) -> Vec<Value> {
     for _ in 0..1000 {
         let text = std::fs::read_to_string(dir.path().join("audit.log")).expect("the log");
         let all = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        let about: Vec<Value> = all.filter(|e| e["requestURI"].as_str().unwrap().starts_with(path)).collect();
+        let about: Vec<Value> =
+            all.filter(|e| e["requestURI"].as_str().is_some_and(|uri| uri.starts_with(path))).collect();
         if about.len() >= count {
             assert_eq!(about.len(), count, "{about:#?}");
             return about;
