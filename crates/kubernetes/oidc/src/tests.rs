@@ -234,7 +234,8 @@ async fn keys_of_another_issuer_are_not_taken() {
 
 #[test]
 fn a_bad_configuration_is_refused_with_the_field() {
-    let jwt = |change: fn(&mut Value)| {
+    type Change = fn(&mut Value);
+    let jwt = |change: Change| {
         let mut jwt = json!({
             "issuer": {"url": "https://id.example", "audiences": ["a"]},
             "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
@@ -242,7 +243,7 @@ fn a_bad_configuration_is_refused_with_the_field() {
         change(&mut jwt);
         json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [jwt]})
     };
-    let table: [(fn(&mut Value), &str); 11] = [
+    let table: [(Change, &str); 11] = [
         (|jwt| jwt["issuer"]["url"] = "http://id.example".into(), "jwt[0].issuer.url: must begin with https"),
         (|jwt| jwt["issuer"]["audiences"] = json!([]), "jwt[0].issuer.audiences"),
         (|jwt| jwt["issuer"]["audiences"] = json!(["a", "b"]), "jwt[0].issuer.audienceMatchPolicy"),
