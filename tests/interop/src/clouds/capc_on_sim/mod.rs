@@ -97,10 +97,7 @@ async fn ours(folder: &Path, binary: &Path, options: &Options) -> Result<Measure
     side.published(&mut cloud, &mut || server.check()).await?;
     let left = cloud.leaks().await?;
     ensure!(left.is_empty(), "capstan leaves behind: {left:?}");
-    // Workload API servers go away with their clusters while their Nodes are still watched.
-    let mut logged_warnings = server.logged_warnings()?;
-    logged_warnings.retain(|line| !(line.contains("following objects fails") && line.contains("kind=nodes")));
-    ensure_no_warnings([Ok(logged_warnings), cloud.logged_warnings()])?;
+    ensure_no_warnings([server.logged_warnings(), cloud.logged_warnings()])?;
     Ok(measured)
 }
 

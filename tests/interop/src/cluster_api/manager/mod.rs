@@ -145,7 +145,11 @@ fn manifests() -> Result<Vec<Value>> {
 /// Fails if a healthy program of ours logged a warning or an error.
 pub fn ensure_no_warnings(logged_warnings: impl IntoIterator<Item = Result<Vec<String>>>) -> Result<()> {
     for logged_warnings in logged_warnings {
-        let logged_warnings = logged_warnings?;
+        let mut logged_warnings = logged_warnings?;
+        // Workload API servers go away while their Nodes are watched: with their cluster, and one after the other in the
+        // rollout of a control plane, which takes seconds here.
+        logged_warnings
+            .retain(|line| !(line.contains("following objects fails") && line.contains("kind=nodes")));
         ensure!(
             logged_warnings.is_empty(),
             "a healthy program of ours logged warnings:\n{}",

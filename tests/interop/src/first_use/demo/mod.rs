@@ -252,9 +252,9 @@ async fn lost(demo: &Demo, binary: &Path, workdir: &Workdir) -> Result<()> {
     for (arguments, code, expected) in [
         (&["orphans"][..], 2, "VirtualMachine/second-"),
         (&["orphans", "--delete", "--dry-run"], 2, "2 virtual machines and 1 network would be deleted"),
-        (&["orphans", "--delete"], 1, "give --yes"),
+        (&["orphans", "--delete"], 1, "use --yes"),
         (&["orphans", "--delete", "--yes"], 0, "2 virtual machines and 1 network deleted"),
-        (&["orphans", "--delete", "--yes"], 0, "nothing to remove"),
+        (&["orphans", "--delete", "--yes"], 0, "nothing to delete"),
     ] {
         let output = run(arguments)?;
         ensure!(
