@@ -1,4 +1,4 @@
-//! Stable error codes: what failed, whose fault it is, how to mend it. The catalogue is data, so that
+//! Stable error codes: what failed, whose fault it is, how to fix it. The catalogue is data, so that
 //! documentation is generated from it and a test can hold every code against it.
 //!
 //! A crate declares its codes with [`codes!`](crate::codes) and hands its `CATALOGUE` to whoever documents them.
@@ -43,7 +43,7 @@ pub struct Entry {
     pub title: &'static str,
     /// Whose fault it is.
     pub fault: Fault,
-    /// How to mend it.
+    /// How to fix it.
     pub mend: &'static str,
 }
 
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_unique_and_say_how_to_mend() {
+    fn codes_are_unique_and_have_a_fix() {
         let mut ids: Vec<_> = catalogue::CATALOGUE.iter().map(|code| code.id()).collect();
         for code in catalogue::CATALOGUE {
             assert!(code.id().starts_with("E-") && !code.0.title.is_empty() && !code.0.mend.is_empty());

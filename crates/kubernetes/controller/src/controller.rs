@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::code::catalogue;
 use crate::{ApiError, Code, Decision, Intent, Look, View, Watches};
 
-/// Looks at objects of one kind and everything they depend on, decides what to do about them, and makes calls
-/// outside the API. All the rest is the runtime's.
+/// Observes objects of one kind and everything they depend on, decides what to do, and makes calls outside the API. The
+/// runtime does the rest.
 ///
 /// ```text
 /// observe: own object + View ──▶ Seen        reads, may be slow, changes nothing
@@ -30,7 +30,7 @@ pub trait Controller: Send + Sync + Sized + 'static {
     /// What it calls outside the API; [`NoCall`] for nothing.
     type Call: Call;
 
-    /// Declares what wakes the controller beside its own objects, what it reads, and by which indexes.
+    /// Declares watches beside those of its own objects, the kinds it reads, and their indexes.
     fn watches(&self, watches: &mut Watches<Self::Kind>);
 
     /// The types of the conditions this controller writes on its own objects. Others are left as they are.
@@ -38,9 +38,8 @@ pub trait Controller: Send + Sync + Sized + 'static {
         &[]
     }
 
-    /// Why nothing may be done about the object now, if so. The decision is still asked for, to say so in the
-    /// object's status; its effects are not carried out. The annotation that the runtime is configured with
-    /// always pauses.
+    /// Why the object is paused, if it is. A decision is still made, so that status can report it; its effects are not
+    /// carried out. The annotation in the runtime's options always pauses.
     fn paused(&self, object: &Self::Kind, view: &View) -> Result<Option<String>, ObserveError> {
         let _ = (object, view);
         Ok(None)
@@ -53,8 +52,8 @@ pub trait Controller: Send + Sync + Sized + 'static {
         view: &View,
     ) -> impl Future<Output = Result<Self::Seen, ObserveError>> + Send;
 
-    /// What is to be done. Must depend on nothing but `look` and `self`'s configuration, and must come to rest:
-    /// once what it asked for is true, it asks for nothing.
+    /// The decision. Must depend on nothing but `look` and the configuration in `self`, and must converge: once the desired
+    /// state is reached, it has no effects.
     fn decide(&self, look: &Look<Self>) -> Decision<Self>;
 
     /// Makes one call for an object. The intent of a call that creates or destroys has been recorded.
@@ -80,7 +79,7 @@ pub trait Controller: Send + Sync + Sized + 'static {
         async { Ok(Resolution::DidNotHappen) }
     }
 
-    /// An object is gone: forget what is kept about it in memory.
+    /// An object is gone: drop what is kept about it in memory.
     fn gone(&self, key: &Key) {
         let _ = key;
     }
@@ -91,17 +90,17 @@ pub trait Controller: Send + Sync + Sized + 'static {
 pub trait Call:
     Serialize + DeserializeOwned + Clone + PartialEq + fmt::Debug + Send + Sync + 'static
 {
-    /// Names the thing the call is about, the same for a retry of it: a deterministic name or tag in the cloud.
+    /// The resource that the call concerns, the same for a retry: a deterministic name or tag in the cloud.
     fn idempotency_key(&self) -> String;
 
-    /// The call creates or destroys something, so that losing its answer matters.
+    /// The call creates or destroys something, so a lost response has to be resolved.
     fn journalled(&self) -> bool;
 
-    /// What the call does, in a few words and without secrets, for traces, plans and events.
+    /// Summary of the call without secrets, for traces, plans and events.
     fn summary(&self) -> String;
 }
 
-/// The calls of a controller that makes none.
+/// For a controller without calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum NoCall {}
 
@@ -119,15 +118,14 @@ impl Call for NoCall {
     }
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It happened; what is worth knowing of it, such as an id.
+    /// It happened, with its result, such as an id.
     Done(Value),
     /// It certainly did not happen.
     Failed(Error),
-    /// It may have happened: the answer was lost, timed out or makes no sense. It is looked up before anything
-    /// else is done.
+    /// It may have happened: the response was lost, late or invalid. It is looked up before anything else is done.
     Unknown(Error),
 }
 
@@ -151,7 +149,6 @@ impl Outcome {
 /// An error with its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// The code.
     pub code: Code,
     /// What happened, without secrets.
     pub message: String,
@@ -163,14 +160,14 @@ impl fmt::Display for Error {
     }
 }
 
-/// What a look-up says about an open intent.
+/// Result of looking up an open intent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
     /// It happened.
     Happened(Value),
-    /// It did not happen and will not any more.
+    /// It did not happen and will not.
     DidNotHappen,
-    /// It is not known yet: nothing is done about the object until it is.
+    /// Not known yet. Nothing is done for the object until it is.
     NotYetKnown {
         /// What the look-up waits for.
         reason: String,
@@ -185,29 +182,16 @@ pub enum ObserveError {
     NotWatched(String),
     /// A controller reads an index that it did not declare.
     #[error("{kind} have no index {index:?}: declare it in `watches`")]
-    NoIndex {
-        /// Kind.
-        kind: String,
-        /// Index.
-        index: String,
-    },
-    /// An object is there but not in the expected form.
+    NoIndex { kind: String, index: String },
+    /// An object does not have the expected shape.
     #[error("{kind} {key} cannot be read: {why}")]
-    Unreadable {
-        /// Kind.
-        kind: String,
-        /// Namespace and name.
-        key: Key,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The API server did not answer or refused.
+    Unreadable { kind: String, key: Key, why: String },
+    /// The API server did not respond or refused the request.
     #[error("reading from the API server failed")]
     Api(#[from] ApiError),
     /// Something outside the API could not be read.
     #[error("{code}: {message}")]
     Outside {
-        /// The code.
         code: Code,
         /// What happened, without secrets.
         message: String,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{Deletion, Patch, Propagation};
 use crate::{Call, Code, Controller, KindName, Look, ObjectRef};
 
-/// What is to be done about an object.
+/// What to do for an object.
 ///
 /// Carried out in this order: the own object's metadata and spec (finalizers added, never removed) together
 /// with the journal entries of calls, the effects one by one until a required one fails, a new round if there
@@ -17,9 +17,9 @@ use crate::{Call, Code, Controller, KindName, Look, ObjectRef};
 /// and takes finalizers away. A failed best-effort effect holds up neither the effects after it nor the
 /// finalizers; the reconcile then ends as failed and is retried with back-off.
 pub struct Decision<C: Controller> {
-    /// The own object as it should be. Only differences to what was seen are written: metadata and spec in one
-    /// patch, status in one other, both guarded by the version that was observed. Of conditions only those
-    /// that the controller owns are taken.
+    /// The desired own object. Only differences from the observed one are written: metadata and spec in one patch, status
+    /// in another, both with the observed resource version as precondition. Of conditions only those that the controller
+    /// owns are written.
     pub object: C::Kind,
     /// What is to be done beside that, in order.
     pub effects: Vec<Planned<C::Call>>,
@@ -45,7 +45,6 @@ pub enum Need {
 /// An effect, and the event to record when it has happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned<K> {
-    /// The effect.
     pub effect: Effect<K>,
     /// What its failure means for the rest.
     pub need: Need,
@@ -58,32 +57,24 @@ pub struct Planned<K> {
 pub enum Effect<K> {
     /// Create an object. One of the same name with the same controlling owner counts as created.
     Create {
-        /// Kind.
         kind: KindName,
         /// The object, with `apiVersion` and `kind`.
         body: Value,
     },
     /// Change an object or one of its subresources.
     Patch {
-        /// Which.
         target: ObjectRef,
         /// `status` and the like.
         subresource: Option<&'static str>,
-        /// The change.
         patch: Patch,
     },
     /// Ask for the deletion of an object. One that is gone counts as deleted.
-    Delete {
-        /// Which.
-        target: ObjectRef,
-        /// How.
-        deletion: Deletion,
-    },
+    Delete { target: ObjectRef, deletion: Deletion },
     /// Call something outside the API.
     Call(K),
-    /// Something that could not be written down; carrying it out fails.
+    /// An effect that cannot be encoded; carrying it out fails.
     Impossible {
-        /// What was meant.
+        /// Summary of the intended effect.
         what: String,
         /// Why it cannot be.
         why: String,
@@ -128,12 +119,12 @@ impl<K> Effect<K> {
         Self::Patch { target, subresource: Some("status"), patch: Patch::Merge(change) }
     }
 
-    /// Deletes an object: the very one that was seen, with its dependents after it.
+    /// Deletes an object by uid, and its dependents in the background.
     pub fn delete<T: Object>(object: &T) -> Self {
         Self::delete_seen(ObjectRef::to(object), object.metadata())
     }
 
-    /// Deletes an object of any kind: the very one that was seen.
+    /// Deletes an object of any kind by uid.
     pub fn delete_seen(target: ObjectRef, seen: &ObjectMeta) -> Self {
         let deletion = Deletion {
             uid: Some(seen.uid.clone()),
@@ -149,7 +140,7 @@ impl<K> Effect<K> {
 }
 
 impl<K: Call> Effect<K> {
-    /// The effect in a few words: the same for a retry of it.
+    /// Summary of the effect, the same for a retry.
     pub fn summary(&self) -> String {
         match self {
             Self::Create { kind, body } => {
@@ -179,11 +170,11 @@ pub enum NoteKind {
 pub struct Note {
     /// Whether something is wrong.
     pub kind: NoteKind,
-    /// One word for machines.
+    /// Machine-readable reason.
     pub reason: String,
     /// What was being done, one word.
     pub action: String,
-    /// A sentence for people.
+    /// Message for people.
     pub message: String,
     /// Another object it concerns.
     pub related: Option<ObjectRef>,
@@ -207,12 +198,12 @@ impl Note {
     }
 }
 
-/// Waiting is a state with a reason.
+/// Something that is waited for, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
-    /// One word for machines.
+    /// Machine-readable reason.
     pub reason: String,
-    /// What for, in words.
+    /// Message for people.
     pub what: String,
     /// Since when, if the object's own state shows it; otherwise the runtime records when it was first reported.
     pub since: Option<Timestamp>,
@@ -260,7 +251,7 @@ impl Wait {
 }
 
 impl<C: Controller> Decision<C> {
-    /// Leaves everything as it is: where every decision begins.
+    /// A decision that changes nothing, to start from.
     pub fn rest(look: &Look<C>) -> Self {
         Self {
             object: C::Kind::clone(&look.object),
@@ -271,36 +262,36 @@ impl<C: Controller> Decision<C> {
         }
     }
 
-    /// Has an effect carried out after those before it; it is required.
+    /// Adds a required effect.
     pub fn then(&mut self, effect: Effect<C::Call>) -> &mut Self {
         self.effects.push(Planned { effect, need: Need::Required, note: None });
         self
     }
 
-    /// Has a required effect carried out and an event recorded.
+    /// Adds a required effect with an event.
     pub fn then_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
         self.effects.push(Planned { effect, need: Need::Required, note: Some(note) });
         self
     }
 
-    /// Has an effect tried; the rest of the decision is carried out even if it fails.
+    /// Adds a best-effort effect: the rest of the decision is carried out even if it fails.
     pub fn best_effort(&mut self, effect: Effect<C::Call>) -> &mut Self {
         self.effects.push(Planned { effect, need: Need::BestEffort, note: None });
         self
     }
 
-    /// Has an effect tried and an event recorded if it succeeds.
+    /// Adds a best-effort effect with an event that is recorded if it succeeds.
     pub fn best_effort_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
         self.effects.push(Planned { effect, need: Need::BestEffort, note: Some(note) });
         self
     }
 
-    /// Has a call made.
+    /// Adds a call.
     pub fn call(&mut self, call: C::Call) -> &mut Self {
         self.then(Effect::Call(call))
     }
 
-    /// Puts a finalizer on the own object; the answer is whether it was there already.
+    /// Puts a finalizer on the own object; returns whether it was there already.
     pub fn add_finalizer(&mut self, name: &str) -> bool {
         let finalizers = &mut self.object.metadata_mut().finalizers;
         let had = finalizers.iter().any(|finalizer| finalizer == name);
@@ -310,13 +301,13 @@ impl<C: Controller> Decision<C> {
         had
     }
 
-    /// Takes a finalizer off the own object, once everything else of this decision is done.
+    /// Removes a finalizer from the own object, after everything else of this decision.
     pub fn remove_finalizer(&mut self, name: &str) -> &mut Self {
         self.object.metadata_mut().finalizers.retain(|finalizer| finalizer != name);
         self
     }
 
-    /// Says what it waits for.
+    /// Adds something that is waited for.
     pub fn wait(&mut self, wait: Wait) -> &mut Self {
         self.waits.push(wait);
         self

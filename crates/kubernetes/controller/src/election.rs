@@ -1,9 +1,8 @@
 //! One leader among several processes, by a Lease: client-go's rules and times, so that both can stand for the same
 //! lease.
 //!
-//! A lease alone fences nothing (a paused process may wake up believing that it leads), so writes are guarded by
-//! resource versions and calls by intents all the same; the lease keeps two processes from working at once in good
-//! weather.
+//! A lease alone is no fence: a paused process may resume and still act as leader. Writes therefore have resource versions
+//! as preconditions and calls have intents. The lease only saves two processes from doing the same work.
 
 use std::time::Duration;
 
@@ -20,11 +19,10 @@ use crate::client::{ApiError, Client};
 /// How leadership is sought.
 #[derive(Debug, Clone)]
 pub struct Election {
-    /// The Lease.
     pub lease: Key,
-    /// Names this process; unique among those that stand.
+    /// Name of this process, unique among the candidates.
     pub identity: String,
-    /// A leader that was not heard of for this long is gone.
+    /// A leader that has not renewed for this long is gone.
     pub duration: Duration,
     /// A leader that could not renew for this long gives up.
     pub renew_within: Duration,
@@ -80,12 +78,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate.
     pub fn new(client: Client, env: Env, election: Election) -> Self {
         Self { client, env, election, seen: None }
     }
 
-    /// Tries once; the answer is whether this process leads.
+    /// Tries once; returns whether this process leads.
     pub async fn leads_at_once(&mut self) -> bool {
         self.try_once().await.unwrap_or_else(|error| {
             tracing::warn!(lease = %self.election.lease, %error, "standing for the lease failed");
@@ -134,7 +131,7 @@ impl Candidate {
         self.write(&Lease { spec, ..lease }).await
     }
 
-    /// Takes or renews the lease if it may; the answer is whether this process leads.
+    /// Takes or renews the lease if it may; returns whether this process leads.
     async fn try_once(&mut self) -> Result<bool, ApiError> {
         let now = self.env.now();
         let Some(lease) = self.client.get::<Lease>(&self.election.lease).await? else {
@@ -227,12 +224,12 @@ mod tests {
         let (mut first, mut second) = (candidate(&client, "first"), candidate(&client, "second"));
         assert!(first.leads_at_once().await);
         assert!(!second.leads_at_once().await);
-        // It renews for a minute and is then heard of no more.
+        // It renews for a minute and then stops.
         let renewed = tokio::time::timeout(Duration::from_secs(60), first.keep()).await;
         assert!(renewed.is_err(), "it kept the lease");
         let died = Instant::now();
         second.lead().await;
-        // Renewals are two seconds apart, and so are the other's looks.
+        // Both processes read the lease every two seconds.
         let waited = died.elapsed();
         assert!(waited >= Duration::from_secs(13) && waited <= Duration::from_secs(19), "{waited:?}");
         assert!(!first.leads_at_once().await, "one leads");

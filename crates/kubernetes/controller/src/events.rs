@@ -1,4 +1,4 @@
-//! Events people read with `kubectl events`, repeated ones gathered into series.
+//! Events, as `kubectl events` shows them. Repeated events become a series.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct Known {
     written: Timestamp,
 }
 
-/// What is to be written about a note.
+/// How a note is written.
 enum Step {
     Create(Key),
     Series(Key, u32),
@@ -98,7 +98,7 @@ impl Recorder {
                 known.remove(&oldest);
             }
         }
-        // Of the content and the time, so that nothing has to be drawn at random.
+        // Derived from content and time, because one seed must give one trace.
         let digest = Sha256::digest(format!("{same}\n{now}"));
         let suffix: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let namespace = if object.kind.scope == Scope::Cluster { "default" } else { &object.key.namespace };

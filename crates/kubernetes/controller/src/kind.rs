@@ -120,9 +120,7 @@ impl fmt::Display for KindName {
 /// An object by kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef {
-    /// Kind.
     pub kind: KindName,
-    /// Namespace and name.
     pub key: Key,
 }
 
@@ -137,7 +135,6 @@ impl ObjectRef {
         Self { kind: kind.into(), key }
     }
 
-    /// The object's path.
     pub fn path(&self, subresource: Option<&str>) -> String {
         self.kind.object_path(&self.key, subresource)
     }

@@ -49,9 +49,9 @@ mod writer;
 pub use cache::{Cache, Caches, Change, Dynamic};
 pub use capstan_env::Env;
 pub use client::{
-    ApiError, Body, Budget, Client, Deletion, EffectOf, Events, Gate, Limit, LimitExceeded, Limits, List,
-    ListOptions, LocalServer, Patch, Propagation, Reply, ServerEvent, Share, Sizes, Times, Transport,
-    TransportError, Verdict, WatchEvent, WatchStream, WatchedObject,
+    ApiError, Body, Budget, Client, Deletion, EffectOf, Events, Gate, GateVerdict, Limit, LimitExceeded,
+    Limits, List, ListOptions, LocalServer, Patch, Propagation, Reply, ServerEvent, Share, Sizes, Times,
+    Transport, TransportError, WatchEvent, WatchStream, WatchedObject,
 };
 pub use clusters::{Clusters, KubeconfigOf};
 pub use code::{Code, Entry as CodeEntry, Fault, catalogue, code_in};

@@ -16,20 +16,19 @@ pub struct Look<C: Controller> {
     pub object: Arc<C::Kind>,
     /// What the controller observed beside it.
     pub seen: C::Seen,
-    /// The time.
     pub now: Timestamp,
-    /// Why nothing may be done, if so.
+    /// Why effects are paused, if they are.
     pub paused: Option<String>,
     /// Effects that were tried and failed, newest attempt each, until they succeed or are no longer wanted.
     pub failures: Vec<Failure<C::Call>>,
-    /// Calls whose end became known since the last decision that was carried out to its end.
+    /// Calls whose outcome became known since the last completed reconcile.
     pub concluded: Vec<Concluded<C::Call>>,
 }
 
 /// An effect that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure<K> {
-    /// The effect in a few words.
+    /// Summary of the effect.
     pub effect: String,
     /// The call, if it was one.
     pub call: Option<K>,
@@ -37,37 +36,34 @@ pub struct Failure<K> {
     pub error: Error,
     /// When it first failed.
     pub since: Timestamp,
-    /// How often it has been tried.
+    /// Number of attempts.
     pub attempts: u32,
 }
 
-/// A call whose end is known.
+/// A call whose outcome is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Concluded<K> {
-    /// The call.
     pub call: K,
-    /// What it said; `None` if it turned out never to have happened.
+    /// Its result; `None` if it did not happen.
     pub result: Option<Value>,
 }
 
-/// A call that was about to be made, as the journal holds it.
+/// An intent of the journal: a call that was about to be made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Intent<K> {
-    /// The thing it is about.
+    /// The resource it concerns.
     pub key: String,
-    /// The call.
     pub call: K,
-    /// When.
     pub at: Time,
 }
 
 impl<C: Controller> Look<C> {
-    /// An observation without failures and pauses: where tests of decisions begin.
+    /// An observation without failures and pauses, for tests of decisions.
     pub fn new(object: Arc<C::Kind>, seen: C::Seen, now: Timestamp) -> Self {
         Self { object, seen, now, paused: None, failures: Vec::new(), concluded: Vec::new() }
     }
 
-    /// The result of a call that became known.
+    /// The result of a call, if its outcome became known.
     pub fn result_of(&self, call: &C::Call) -> Option<&Value> {
         let of_call = self.concluded.iter().rev().find(|concluded| concluded.call == *call);
         of_call.and_then(|concluded| concluded.result.as_ref())

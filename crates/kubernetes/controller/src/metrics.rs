@@ -51,12 +51,12 @@ impl Histogram {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ending {
     Success,
-    /// Looks again after a time.
+    /// Requeued after a time.
     RequeueAfter,
     Error,
-    /// The same effects were decided again and again; tried again like an error.
+    /// The same effects were decided again and again; retried like an error.
     NotSettled,
-    /// It fell over a mistake of ours; tried again like an error.
+    /// The controller panicked; retried like an error.
     Panic,
 }
 
@@ -182,7 +182,7 @@ impl Metrics {
         self.controllers.lock().get(controller).map_or(0, |numbers| numbers.endings.values().sum())
     }
 
-    /// Everything as Prometheus reads it.
+    /// The metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         let mut out = String::new();
         let controllers = self.controllers.lock();

@@ -53,7 +53,7 @@ pub struct Backoff {
 }
 
 impl Default for Backoff {
-    /// Five minutes at most: upstream's sixteen leave a mended cloud unused for too long.
+    /// Five minutes at most: upstream's sixteen leave a recovered cloud unused for too long.
     fn default() -> Self {
         Self { first: Duration::from_millis(50), most: Duration::from_secs(300) }
     }

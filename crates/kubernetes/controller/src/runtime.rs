@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::events::Recorder;
 use crate::metrics::{Ending, Metrics};
 use crate::queue::{Backoff, WorkQueue};
-use crate::reconcile::facts::Memory;
+use crate::reconcile::memory::Memory;
 use crate::reconcile::{self};
 use crate::watches::External;
 use crate::worker::Workers;
@@ -24,9 +24,9 @@ use crate::{Cache, Caches, Client, Controller, KindName, View, Wait, Watches};
 /// How a runtime is set up.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Looks at one namespace only; at all if empty.
+    /// Restricts controllers to one namespace; all if empty.
     pub namespace: String,
-    /// Looks only after objects with this label and value.
+    /// Restricts controllers to objects with this label and value.
     pub watch_filter: Option<(String, String)>,
     /// An annotation that pauses the object it is on.
     pub pause_annotation: Option<String>,
@@ -36,15 +36,15 @@ pub struct Options {
     /// A label that names the cluster an object belongs to. The clusters of a namespace take turns; an object without the
     /// label counts as a cluster of its own name.
     pub cluster_label: Option<String>,
-    /// How long failing objects wait.
+    /// Back-off of failing objects.
     pub backoff: Backoff,
-    /// Longest look.
+    /// Time limit of an observation.
     pub observe_timeout: Duration,
-    /// Longest call; one that takes longer is looked up.
+    /// Time limit of a call. The outcome of one that takes longer is looked up.
     pub call_timeout: Duration,
-    /// Names this process in events.
+    /// Name of this process in events.
     pub instance: String,
-    /// Answers of writes go into the caches at once. Off only to show what goes wrong without.
+    /// Responses of writes enter the caches at once. Only a test turns it off, to show what goes wrong then.
     pub write_through: bool,
 }
 
@@ -66,14 +66,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether this process looks after an object.
+    /// Whether this process reconciles an object.
     pub(crate) fn selects(&self, meta: &ObjectMeta) -> bool {
         self.watch_filter.as_ref().is_none_or(|(label, value)| meta.labels.get(label) == Some(value))
     }
 }
 
-/// What all controllers of a runtime share.
-pub(crate) struct Shared {
+/// What all controllers of a runtime use.
+pub(crate) struct RuntimeParts {
     pub env: Env,
     pub options: Options,
     pub caches: Caches,
@@ -86,7 +86,7 @@ pub(crate) struct Shared {
 /// One controller with its queue.
 pub(crate) struct Tenant<C: Controller> {
     pub controller: C,
-    pub shared: Arc<Shared>,
+    pub shared: Arc<RuntimeParts>,
     pub cache: Arc<Cache<C::Kind>>,
     pub queue: Arc<WorkQueue>,
     pub external: Arc<External>,
@@ -95,7 +95,7 @@ pub(crate) struct Tenant<C: Controller> {
 }
 
 impl<C: Controller> Tenant<C> {
-    /// The world as it is now, for who looks at an object.
+    /// What a reconcile of an object can read.
     pub fn view(&self, own: &Key) -> View {
         View {
             own: own.clone(),
@@ -108,8 +108,7 @@ impl<C: Controller> Tenant<C> {
         }
     }
 
-    /// Hands keys out to reconciles, as many at a time as allowed, until it is told to stop. Those under way end then,
-    /// wherever they wait.
+    /// Starts reconciles, as many at a time as allowed, until it is stopped. Those under way are cancelled then.
     async fn dispatch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut running = JoinSet::new();
         tokio::select! {
@@ -152,7 +151,7 @@ impl<C: Controller> Tenant<C> {
     }
 }
 
-/// A controller whose types are forgotten.
+/// A controller, with its types erased.
 trait AnyTenant: Send + Sync {
     fn start(self: Arc<Self>, tasks: &mut JoinSet<()>, stop: watch::Receiver<bool>);
     fn kind(&self) -> KindName;
@@ -185,7 +184,7 @@ impl<C: Controller> AnyTenant for Tenant<C> {
 
 /// Runs controllers against one API server until it is dropped.
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeParts>,
     tenants: Vec<Arc<dyn AnyTenant>>,
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
@@ -207,7 +206,7 @@ impl Runtime {
         let caches = Caches::new(&options.namespace);
         let recorder = Recorder::new(client.clone(), env.clone(), &options.instance);
         let metrics = Arc::default();
-        let shared = Arc::new(Shared { env, options, caches, client, metrics, recorder, workloads });
+        let shared = Arc::new(RuntimeParts { env, options, caches, client, metrics, recorder, workloads });
         Self { shared, tenants: Vec::new(), tasks: JoinSet::new(), stop: watch::Sender::new(false) }
     }
 
@@ -217,7 +216,7 @@ impl Runtime {
         let cache = shared.caches.ensure::<C::Kind>();
         let mut queue = WorkQueue::new(shared.options.backoff, shared.metrics.queue(C::NAME));
         if let Some(label) = shared.options.cluster_label.clone() {
-            // The cache wakes the queue: one of them must not hold the other.
+            // The cache requeues keys: a strong reference in both directions would leak.
             let cache = Arc::downgrade(&cache);
             queue = queue.grouped(move |key| {
                 let object = cache.upgrade().and_then(|cache| cache.get(key).ok().flatten());
@@ -247,7 +246,7 @@ impl Runtime {
         self
     }
 
-    /// Begins to follow the server and to reconcile. Must be called inside a Tokio runtime.
+    /// Starts to watch the server and to reconcile. Must be called inside a Tokio runtime.
     pub fn start(&mut self) {
         self.shared.caches.start(&self.shared.client);
         for tenant in &self.tenants {
@@ -255,31 +254,31 @@ impl Runtime {
         }
     }
 
-    /// Ends every reconcile where it waits and returns once none is under way, so that what they write to may close and
-    /// another process may lead. Dropping a runtime ends them too, a moment later.
+    /// Cancels every reconcile and returns once none is under way, so that the store may close and another process may
+    /// become leader. Dropping a runtime cancels them too, but does not wait.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// The caches, for whoever wants to read what the controllers see.
+    /// The caches that the controllers read.
     pub fn caches(&self) -> &Caches {
         &self.shared.caches
     }
 
-    /// What the controllers have done.
+    /// Metrics of the controllers.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
     }
 
-    /// What the controllers of a kind wait for on an object: controller by controller.
+    /// What each controller of a kind waits for on an object.
     pub fn waits<T: Object>(&self, key: &Key) -> Vec<(&'static str, Vec<Wait>)> {
         let kind = KindName::of::<T>();
         let tenants = self.tenants.iter().filter(|tenant| tenant.kind() == kind);
         tenants.map(|tenant| (tenant.name(), tenant.waits(key))).collect()
     }
 
-    /// Objects that are being looked at or wait to be, and objects that will be at some later time.
+    /// The number of objects that are queued or being reconciled, and of those requeued for later.
     pub fn load(&self) -> (usize, usize) {
         self.tenants.iter().map(|tenant| tenant.load()).fold((0, 0), |(a, b), (c, d)| (a + c, b + d))
     }

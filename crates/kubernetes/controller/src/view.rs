@@ -11,7 +11,7 @@ use crate::watches::External;
 use crate::workload::Workloads;
 use crate::{Caches, Client, Dynamic, KindName, ObserveError, Wake};
 
-/// What one reconcile can read. Reads come from caches and cost nothing; lists are in order of their keys.
+/// What one reconcile can read. Reads are answered from caches; lists are sorted by key.
 pub struct View {
     /// The object that is reconciled.
     pub(crate) own: Key,
@@ -62,9 +62,8 @@ impl View {
         self.noted(self.caches.of::<T>()?.indexed(index, value)?)
     }
 
-    /// An object of a kind known only at run time. The kind is followed from the first question on, and its
-    /// objects wake the owners they name, if those are of this controller's kind. One that is not there requeues the
-    /// asking object when it appears.
+    /// An object of a kind known only at run time. The first read starts a watch of the kind, whose objects requeue their
+    /// owners of this controller's kind. If the object does not exist, its creation requeues the object being reconciled.
     pub async fn external(&self, kind: &KindName, key: &Key) -> Result<Option<Arc<Dynamic>>, ObserveError> {
         let cache = self.external.follow(&self.caches, kind);
         cache.synced().await;
@@ -78,7 +77,7 @@ impl View {
         Ok(object)
     }
 
-    /// Objects of a kind known only at run time with a label of a value. The label is indexed from the first question on.
+    /// Objects of a kind known only at run time, by the value of a label. The first read adds an index.
     pub async fn external_labelled(
         &self,
         kind: &KindName,
@@ -94,12 +93,12 @@ impl View {
         Ok(objects)
     }
 
-    /// The API server itself, for what is not worth a cache. To read only: changes are effects.
+    /// A client of the API server, for reads that are not worth a cache. Writes are effects.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The workload clusters, if this plane reaches any.
+    /// Connections to workload clusters, if this runtime has any.
     pub fn workloads(&self) -> Option<&Arc<dyn Workloads>> {
         self.workloads.as_ref()
     }

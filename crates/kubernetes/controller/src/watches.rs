@@ -1,4 +1,4 @@
-//! What wakes a controller.
+//! Watches of a controller: which changes requeue its objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -12,8 +12,7 @@ use crate::cache::{Cache, Cached, version};
 use crate::queue::{Priority, Wake, WorkQueue};
 use crate::{Caches, Change, Dynamic, KindName};
 
-/// How long an object that summarizes many others waits for more of them to change: short for people, long for machines.
-/// Longer when many change at a time.
+/// How long changes are batched before an object that summarizes many others is requeued. Grows when many change at once.
 pub const GATHER: Duration = Duration::from_millis(200);
 
 /// Collects what a controller of `K` watches and reads.
@@ -28,13 +27,13 @@ impl<K: Object> Watches<K> {
         Self { caches, queue, own: PhantomData }
     }
 
-    /// Reads a kind without being woken by it.
+    /// Reads a kind; its changes requeue nothing.
     pub fn read<T: Object>(&mut self) -> &mut Self {
         self.caches.ensure::<T>();
         self
     }
 
-    /// Objects of `T` wake every owner of kind `K` that they name.
+    /// Changes of `T` requeue their owners of kind `K`.
     pub fn owned<T: Object>(&mut self) -> &mut Self {
         let queue = self.queue.clone();
         let own = KindName::of::<K>();
@@ -44,7 +43,7 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// The same, but many changes within a time are one reconcile at the end of it.
+    /// The same, with changes batched into one reconcile.
     pub fn owned_within<T: Object>(&mut self, time: Duration) -> &mut Self {
         let queue = self.queue.clone();
         let own = KindName::of::<K>();
@@ -56,7 +55,7 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// Changes of `T` wake whatever `keys` says.
+    /// Changes of `T` requeue the keys that `keys` returns.
     pub fn related<T: Object>(
         &mut self,
         keys: impl Fn(&Change<T>, &Caches) -> Vec<Key> + Send + Sync + 'static,
@@ -70,8 +69,7 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// The same, but many changes within a time are one reconcile at the end of it: for controllers that read many objects
-    /// at once.
+    /// The same, with changes batched into one reconcile: for controllers that read many objects at once.
     pub fn related_within<T: Object>(
         &mut self,
         time: Duration,
@@ -86,7 +84,7 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// Makes objects of `T` findable by values.
+    /// Adds an index over objects of `T`.
     pub fn index<T: Object>(
         &mut self,
         name: &str,
@@ -96,19 +94,19 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// Makes objects of `T` quickly findable by a label.
+    /// Indexes objects of `T` by a label.
     pub fn index_label<T: Object>(&mut self, label: &str) -> &mut Self {
         self.caches.ensure::<T>().index_label(label);
         self
     }
 
-    /// Wakes this controller from elsewhere.
+    /// Requeues objects of this controller from elsewhere.
     pub fn wake(&self) -> Wake {
         Wake(self.queue.clone())
     }
 
-    /// Own objects wake themselves: at once if what is wanted of them changed. `selects` says which objects
-    /// this process looks after.
+    /// Changes of own objects requeue them, with priority if the desired state changed. `selects` returns which objects this
+    /// process reconciles.
     pub(crate) fn own(&mut self, selects: impl Fn(&ObjectMeta) -> bool + Send + Sync + 'static) {
         let queue = self.queue.clone();
         self.caches.ensure::<K>().listen(move |change: &Change<K>| {
@@ -117,7 +115,7 @@ impl<K: Object> Watches<K> {
             let changed =
                 !change.initial && change.old.as_ref().map(wanted) != change.new.as_ref().map(wanted);
             if changed {
-                // What failed before may well succeed now.
+                // The new desired state may succeed where the old one failed.
                 queue.forget(&change.key);
             }
             let priority = if changed { Priority::Urgent } else { priority(change) };
@@ -147,10 +145,10 @@ fn owners<T: Cached>(own: &KindName, change: &Change<T>) -> Vec<Key> {
     change.both().flat_map(of).collect()
 }
 
-/// Objects that were asked for and are not there yet, with who asked.
+/// Objects that were read and do not exist yet, with their readers.
 type Awaited = Mutex<BTreeMap<(KindName, Key), BTreeSet<Key>>>;
 
-/// The kinds known only at run time that a controller has asked about.
+/// Kinds known only at run time that a controller has read.
 pub(crate) struct External {
     own: KindName,
     queue: Arc<WorkQueue>,
@@ -167,13 +165,13 @@ impl External {
         Wake(self.queue.clone())
     }
 
-    /// Has an object of this controller's woken when another appears.
+    /// Requeues an object of this controller when another is created.
     pub fn await_for(&self, own: &Key, kind: &KindName, key: &Key) {
         let mut awaited = self.awaited.lock();
         awaited.entry((kind.clone(), key.clone())).or_default().insert(own.clone());
     }
 
-    /// An object of this controller's is gone and waits for nothing.
+    /// Drops the waits of an object that is gone.
     pub fn forget(&self, own: &Key) {
         self.awaited.lock().retain(|_, waiting| {
             waiting.remove(own);
@@ -181,7 +179,7 @@ impl External {
         });
     }
 
-    /// The cache of a kind, whose objects from now on wake the owners they name, and whoever waits for them.
+    /// The cache of a kind. From now on its objects requeue their owners and the objects that wait for them.
     pub fn follow(&self, caches: &Caches, kind: &KindName) -> Arc<Cache<Dynamic>> {
         let cache = caches.ensure_dynamic(kind);
         if self.followed.lock().insert(kind.clone()) {

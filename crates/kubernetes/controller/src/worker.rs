@@ -31,7 +31,7 @@ pub(crate) struct Workers {
     waiting: Arc<Semaphore>,
 }
 
-/// What a reconcile under way has of them.
+/// The worker that a reconcile holds, if any.
 struct Worker {
     workers: Arc<Workers>,
     held: Mutex<Held>,
@@ -45,7 +45,7 @@ struct Held {
     waits: usize,
 }
 
-/// One wait without a worker; ends also when whoever waits is cancelled.
+/// A wait without a worker. It also ends when the waiting future is dropped.
 struct Waiting<'a> {
     worker: &'a Worker,
     _room: SemaphorePermit<'a>,
@@ -93,7 +93,7 @@ impl Workers {
         })
     }
 
-    /// Waits for a worker. `None` never comes: nobody closes the semaphore.
+    /// Waits for a worker. Never `None`: the semaphore is not closed.
     pub async fn free(&self) -> Option<OwnedSemaphorePermit> {
         self.free.clone().acquire_owned().await.ok()
     }

@@ -13,22 +13,12 @@ pub enum WorkloadError {
     /// It has no kubeconfig yet.
     #[error("cluster {0} has no kubeconfig yet")]
     NoKubeconfig(Key),
-    /// Its kubeconfig makes no sense.
+    /// Its kubeconfig is invalid.
     #[error("the kubeconfig of cluster {cluster} cannot be used: {why}")]
-    BadKubeconfig {
-        /// Cluster.
-        cluster: Key,
-        /// What is wrong with it.
-        why: String,
-    },
+    BadKubeconfig { cluster: Key, why: String },
     /// It does not answer.
     #[error("cluster {cluster} does not answer: {why}")]
-    Unreachable {
-        /// Cluster.
-        cluster: Key,
-        /// What happened.
-        why: String,
-    },
+    Unreachable { cluster: Key, why: String },
 }
 
 impl From<WorkloadError> for ObserveError {
@@ -59,9 +49,9 @@ pub trait Workloads: Send + Sync {
         port: u16,
     ) -> BoxFuture<'a, Result<Box<dyn Stream>, WorkloadError>>;
 
-    /// How the cluster answers.
+    /// Health of the cluster.
     fn health(&self, cluster: &Key) -> Health;
 
-    /// A cluster is gone: what was kept to reach it goes.
+    /// Drops the connection of a cluster that is gone.
     fn forget(&self, cluster: &Key);
 }

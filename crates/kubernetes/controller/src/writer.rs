@@ -1,4 +1,4 @@
-//! Writes to the API whose answers go straight into the caches.
+//! Writes to the API. Responses enter the caches at once.
 
 use capstan_object::{Key, OwnerReference, Time};
 use serde::Deserialize;
@@ -7,16 +7,16 @@ use serde_json::Value;
 use crate::client::{ApiError, Client, Deletion, Patch, Reply};
 use crate::{Caches, KindName};
 
-/// Writes and remembers. See [`crate::Cache`] for why that is all the fencing a decision needs.
+/// Writes objects and updates the caches. See [`crate::Cache`] for why a decision needs no other fencing.
 #[derive(Clone)]
 pub(crate) struct Writer {
     pub client: Client,
     pub caches: Caches,
-    /// Answers go into the caches. Never off but in the test that proves what it is for.
+    /// Whether responses enter the caches. Off only in the test that shows why they must.
     pub write_through: bool,
 }
 
-/// What an answer says about the life of the object.
+/// Whether a response describes a live or a deleted object.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Head {
@@ -41,11 +41,11 @@ struct Details {
     uid: String,
 }
 
-/// How a create ended.
+/// Result of a create.
 pub(crate) enum Created {
-    /// The object is there and ours.
+    /// The object exists and is ours.
     Ours,
-    /// An object of the name has another owner, or is being deleted.
+    /// An object of that name has another owner, or is being deleted.
     Taken,
 }
 
@@ -61,7 +61,7 @@ impl Writer {
         }
     }
 
-    /// A create whose answer was lost collides when it is repeated: the object that is there may be the one.
+    /// A create whose response was lost conflicts when it is repeated: the existing object may be the one created.
     async fn find_created(
         &self,
         kind: &KindName,
@@ -83,7 +83,7 @@ impl Writer {
         Ok(Created::Ours)
     }
 
-    /// Changes an object; the answer is its new version.
+    /// Changes an object; returns its new version.
     pub async fn patch(
         &self,
         kind: &KindName,
@@ -112,14 +112,14 @@ impl Writer {
         }
     }
 
-    /// Takes in what became of an object; the answer is its version.
+    /// Updates the cache from a response; returns the object's version.
     fn absorb_changed(&self, kind: &KindName, key: &Key, reply: &Reply) -> String {
         let head: Head = reply.parse().unwrap_or_default();
         let meta = head.metadata;
         if !self.write_through {
             return meta.resource_version;
         }
-        // Pods are given time after their deletion; everything else goes with its last finalizer.
+        // Pods have a grace period; all other objects are gone with their last finalizer.
         let gone = meta.deletion_timestamp.is_some() && meta.finalizers.is_empty();
         if head.kind == "Status" && meta.uid.is_empty() {
             self.caches.absorb_gone(kind, key, &head.details.uid);

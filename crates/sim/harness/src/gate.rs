@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capstan_controller::{ApiError, EffectOf, Gate, KindName, ObjectRef, TransportError, Verdict};
+use capstan_controller::{ApiError, EffectOf, Gate, GateVerdict, KindName, ObjectRef, TransportError};
 use capstan_object::Key;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -67,7 +67,7 @@ impl SimGate {
     }
 
     /// Called before an effect, in the management cluster or in a workload cluster.
-    async fn enter(&self, actor: &str, effect: &EffectOf<'_>, workload: bool) -> Verdict {
+    async fn enter(&self, actor: &str, effect: &EffectOf<'_>, workload: bool) -> GateVerdict {
         if self.dead.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
@@ -89,7 +89,7 @@ impl SimGate {
                         effect,
                         "REFUSED",
                     );
-                    return Verdict::Fail(error);
+                    return GateVerdict::Fail(error);
                 }
                 _ => {}
             }
@@ -99,7 +99,7 @@ impl SimGate {
         let mut step = self.step(number, actor, effect, Ok(b""));
         step.workload = workload;
         self.observers.check(|checker| checker.before(&step, &self.objects));
-        Verdict::Proceed
+        GateVerdict::Proceed
     }
 
     /// Called after an effect, failed or not.
@@ -109,7 +109,7 @@ impl SimGate {
         effect: &EffectOf<'_>,
         result: Result<&[u8], &ApiError>,
         workload: bool,
-    ) -> Verdict {
+    ) -> GateVerdict {
         if self.dead.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
@@ -145,9 +145,9 @@ impl SimGate {
         }
         if lost {
             self.observers.trace.line(self.observers.clock.seconds(), &format!("RESPONSE LOST of #{number}"));
-            return Verdict::Fail(no_response);
+            return GateVerdict::Fail(no_response);
         }
-        Verdict::Proceed
+        GateVerdict::Proceed
     }
 
     /// Reports a watch event to the checkers.
@@ -157,7 +157,7 @@ impl SimGate {
         }
     }
 
-    async fn die(&self, number: usize) -> Verdict {
+    async fn die(&self, number: usize) -> GateVerdict {
         self.observers.trace.line(self.observers.clock.seconds(), &format!("CRASH at #{number}"));
         self.kill();
         self.observers.crashed.notify_one();
@@ -181,7 +181,7 @@ fn described(actor: &str, effect: &EffectOf<'_>, workload: bool) -> String {
 }
 
 impl Gate for SimGate {
-    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, Verdict> {
+    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, GateVerdict> {
         Box::pin(self.enter(actor, effect, false))
     }
 
@@ -190,7 +190,7 @@ impl Gate for SimGate {
         actor: &'a str,
         effect: &'a EffectOf<'a>,
         result: Result<&'a [u8], &'a ApiError>,
-    ) -> BoxFuture<'a, Verdict> {
+    ) -> BoxFuture<'a, GateVerdict> {
         Box::pin(self.leave(actor, effect, result, false))
     }
 
@@ -211,7 +211,7 @@ impl Gate for SimGate {
 pub(crate) struct WorkloadGate(pub Arc<SimGate>);
 
 impl Gate for WorkloadGate {
-    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, Verdict> {
+    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, GateVerdict> {
         Box::pin(self.0.enter(actor, effect, true))
     }
 
@@ -220,7 +220,7 @@ impl Gate for WorkloadGate {
         actor: &'a str,
         effect: &'a EffectOf<'a>,
         result: Result<&'a [u8], &'a ApiError>,
-    ) -> BoxFuture<'a, Verdict> {
+    ) -> BoxFuture<'a, GateVerdict> {
         Box::pin(self.0.leave(actor, effect, result, true))
     }
 }

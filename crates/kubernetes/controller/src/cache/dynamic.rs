@@ -28,7 +28,6 @@ struct Head {
 }
 
 impl Dynamic {
-    /// The object's metadata.
     pub fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }

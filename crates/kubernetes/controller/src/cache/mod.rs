@@ -32,7 +32,6 @@ use crate::client::Weight;
 
 /// What a cache can hold.
 pub trait Cached: Send + Sync + Sized + 'static {
-    /// The object's metadata.
     fn meta(&self) -> &ObjectMeta;
     /// Parses an object as the API sends it.
     fn decode(bytes: &Bytes) -> Result<Self, serde_json::Error>;

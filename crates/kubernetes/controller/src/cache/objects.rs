@@ -155,7 +155,6 @@ impl<T: Cached> Cache<T> {
         }
     }
 
-    /// The kind.
     pub fn kind(&self) -> &KindName {
         &self.kind
     }
@@ -228,7 +227,6 @@ impl<T: Cached> Cache<T> {
         self.state.read().objects.len()
     }
 
-    /// There are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -238,7 +236,6 @@ impl<T: Cached> Cache<T> {
         self.state.read().progress
     }
 
-    /// An object by its key.
     pub fn get(&self, key: &Key) -> Result<Option<Arc<T>>, ObserveError> {
         let state = self.state.read();
         if let Some(why) = state.unreadable.get(key) {
@@ -302,7 +299,7 @@ impl<T: Cached> Cache<T> {
         ObserveError::Unreadable { kind: self.kind.to_string(), key: key.clone(), why: why.to_owned() }
     }
 
-    /// Takes an object in, unless what is here is as new. The answer is its key.
+    /// Takes an object in, unless what is here is as new; returns its key.
     pub(super) fn present(&self, object: impl Into<WatchedObject>, source: Source) -> Option<Key> {
         let WatchedObject { bytes, identity } = object.into();
         let identity = identity.or_else(|| identify(&bytes));

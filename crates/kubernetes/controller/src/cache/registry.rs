@@ -193,7 +193,6 @@ impl Caches {
         }
     }
 
-    /// An object by its key.
     pub fn get<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>, ObserveError> {
         self.of::<T>()?.get(key)
     }

@@ -1,4 +1,4 @@
-//! Where a simulation stands between a decision and the world.
+//! A hook before and after every effect, for simulations.
 
 use std::fmt;
 
@@ -15,44 +15,29 @@ use crate::KindName;
 pub enum EffectOf<'a> {
     /// An object is created.
     Create {
-        /// Kind.
         kind: &'a KindName,
         /// Namespace and name; the name is empty if the server makes it.
         key: &'a Key,
-        /// The object.
         body: &'a Value,
     },
     /// An object is changed.
     Patch {
-        /// Kind.
         kind: &'a KindName,
-        /// Namespace and name.
         key: &'a Key,
         /// `status` and the like.
         subresource: Option<&'a str>,
-        /// The change.
         patch: &'a Patch,
     },
     /// An object is replaced, or something is posted to a subresource.
     Replace {
-        /// Kind.
         kind: &'a KindName,
-        /// Namespace and name.
         key: &'a Key,
         /// `status` and the like.
         subresource: Option<&'a str>,
-        /// The object.
         body: &'a Value,
     },
     /// The deletion of an object is asked for.
-    Delete {
-        /// Kind.
-        kind: &'a KindName,
-        /// Namespace and name.
-        key: &'a Key,
-        /// How.
-        deletion: &'a Deletion,
-    },
+    Delete { kind: &'a KindName, key: &'a Key, deletion: &'a Deletion },
     /// A controller calls something outside the API.
     Call {
         /// The object in whose name.
@@ -84,20 +69,18 @@ impl fmt::Display for EffectOf<'_> {
     }
 }
 
-/// What becomes of an effect.
+/// Whether an effect happens.
 #[derive(Debug)]
-pub enum Verdict {
-    /// It goes on.
+pub enum GateVerdict {
     Proceed,
-    /// Before: it does not happen. After: it happened, and the caller hears this instead.
+    /// Before the effect: it does not happen. After it: it happened, and the caller gets this error.
     Fail(ApiError),
 }
 
-/// Sees every effect of controllers before and after it happens. A gate that never returns is a process that
-/// died there.
+/// Called before and after every effect of controllers. A gate that never returns simulates a process that died there.
 pub trait Gate: Send + Sync {
     /// The effect is about to happen.
-    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, Verdict>;
+    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, GateVerdict>;
 
     /// The effect happened or failed; `result` is what the caller is about to hear.
     fn after<'a>(
@@ -105,7 +88,7 @@ pub trait Gate: Send + Sync {
         actor: &'a str,
         effect: &'a EffectOf<'a>,
         result: Result<&'a [u8], &'a ApiError>,
-    ) -> BoxFuture<'a, Verdict>;
+    ) -> BoxFuture<'a, GateVerdict>;
 
     /// A controller reads an object from a cache, in this version.
     fn read(&self, _actor: &str, _kind: &KindName, _key: &Key, _version: u64) {}

@@ -28,7 +28,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use error::ApiError;
-pub use gate::{EffectOf, Gate, Verdict};
+pub use gate::{EffectOf, Gate, GateVerdict};
 pub use limits::{Budget, Limit, LimitExceeded, Limits, Share, Sizes, Times};
 pub use options::{Deletion, ListOptions, Patch, Propagation};
 pub(crate) use watch::Identity;
@@ -56,7 +56,6 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The object.
     pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.bytes).map_err(ApiError::Decode)
     }
@@ -320,17 +319,17 @@ impl Client {
             return Ok(Reply { bytes: self.exchange(request).await? });
         };
         match gate.before(&self.manager, &effect).await {
-            Verdict::Proceed => {}
-            Verdict::Fail(error) => return Err(error),
+            GateVerdict::Proceed => {}
+            GateVerdict::Fail(error) => return Err(error),
         }
         let result = self.exchange(request).await.map(|bytes| Reply { bytes });
         match gate.after(&self.manager, &effect, result.as_ref().map(|reply| &reply.bytes[..])).await {
-            Verdict::Proceed => result,
-            Verdict::Fail(error) => Err(error),
+            GateVerdict::Proceed => result,
+            GateVerdict::Fail(error) => Err(error),
         }
     }
 
-    /// Sends a request as it is, past no gate; the answer is the body of a success.
+    /// Sends a request as it is, past no gate; returns the body of a success.
     pub async fn exchange(&self, request: Request<Bytes>) -> Result<Bytes, ApiError> {
         let answer = self.limits.in_time(async {
             let (head, body) = self.send(request).await?.into_parts();

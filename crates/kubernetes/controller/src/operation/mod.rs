@@ -69,7 +69,7 @@ pub struct Operation {
     pub intention: Intention,
     /// The generation of the object that asked.
     pub generation: i64,
-    /// What it is to lead to, in the words of whoever opened it: what another request is told apart by.
+    /// The result it aims at, named by whoever opened it. It distinguishes this request from others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub target: BTreeMap<String, String>,
     /// When it began.

@@ -1,4 +1,4 @@
-//! Whose turn it is among keys that are ready: namespaces take turns, and so do the groups of a namespace.
+//! Round robin over ready keys: by namespace, then by group within a namespace.
 //!
 //! A tenant with a thousand busy clusters takes as many turns as one with a single cluster, and within a tenant a cluster
 //! of a thousand machines as many as one of three. Keys of one group come first in, first out.
@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use capstan_object::Key;
 
-/// Where a key waits, to take it out before its turn.
+/// Position of a key in the queue, to remove it early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Position {
     namespace: String,
     pub group: String,
-    place: Place,
+    turn_at: Turn,
 }
 
-/// Lower comes first: the round in which it is a group's turn, then who came first.
+/// Sort key: the round of the group, then order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Turn {
     round: u64,
     sequence: u64,
 }
@@ -27,8 +27,8 @@ struct Place {
 pub(super) struct Turns {
     namespaces: BTreeMap<String, Namespace>,
     /// The namespaces that have keys, in order of their turns.
-    order: BTreeMap<Place, String>,
-    /// The round that goes on.
+    order: BTreeMap<Turn, String>,
+    /// The current round.
     round: u64,
     sequence: u64,
     keys: usize,
@@ -37,8 +37,8 @@ pub(super) struct Turns {
 #[derive(Default)]
 struct Namespace {
     /// Where it is in the order.
-    place: Option<Place>,
-    keys: BTreeMap<Place, (Key, String)>,
+    turn_at: Option<Turn>,
+    keys: BTreeMap<Turn, (Key, String)>,
     /// Of each group that has keys, how many and the round of the last one.
     groups: BTreeMap<String, (usize, u64)>,
     round: u64,
@@ -55,51 +55,51 @@ impl Turns {
         self.keys += 1;
         let sequence = self.sequence;
         let namespace = self.namespaces.entry(key.namespace.clone()).or_default();
-        if namespace.place.is_none() {
-            // Its turn comes in the round that goes on, behind those who wait already.
-            let place = Place { round: self.round, sequence };
-            namespace.place = Some(place);
-            self.order.insert(place, key.namespace.clone());
+        if namespace.turn_at.is_none() {
+            // It joins the current round, behind those that wait already.
+            let turn_at = Turn { round: self.round, sequence };
+            namespace.turn_at = Some(turn_at);
+            self.order.insert(turn_at, key.namespace.clone());
         }
         // A group that has keys already gets its next turn a round later than its last.
         let (count, round) =
             namespace.groups.get(group).map_or((0, namespace.round), |(count, last)| (*count, last + 1));
         namespace.groups.insert(group.to_owned(), (count + 1, round));
-        let place = Place { round, sequence };
-        namespace.keys.insert(place, (key.clone(), group.to_owned()));
-        Position { namespace: key.namespace.clone(), group: group.to_owned(), place }
+        let turn_at = Turn { round, sequence };
+        namespace.keys.insert(turn_at, (key.clone(), group.to_owned()));
+        Position { namespace: key.namespace.clone(), group: group.to_owned(), turn_at }
     }
 
-    /// Takes a key out before its turn.
-    pub fn remove(&mut self, Position { namespace: name, group, place }: &Position) {
+    /// Removes a key before its turn.
+    pub fn remove(&mut self, Position { namespace: name, group, turn_at }: &Position) {
         let Some(namespace) = self.namespaces.get_mut(name) else { return };
-        if namespace.keys.remove(place).is_none() {
+        if namespace.keys.remove(turn_at).is_none() {
             return;
         }
         self.keys -= 1;
         namespace.leave(group);
         if namespace.keys.is_empty() {
             let empty = self.namespaces.remove(name);
-            if let Some(place) = empty.and_then(|namespace| namespace.place) {
-                self.order.remove(&place);
+            if let Some(turn_at) = empty.and_then(|namespace| namespace.turn_at) {
+                self.order.remove(&turn_at);
             }
         }
     }
 
-    /// The key whose turn it is.
+    /// Removes the next key.
     pub fn pop(&mut self) -> Option<Key> {
         let (turn, name) = self.order.pop_first()?;
         self.round = self.round.max(turn.round);
         let namespace = self.namespaces.get_mut(&name)?;
-        let (place, (key, group)) = namespace.keys.pop_first()?;
+        let (turn_at, (key, group)) = namespace.keys.pop_first()?;
         self.keys -= 1;
-        namespace.round = namespace.round.max(place.round);
+        namespace.round = namespace.round.max(turn_at.round);
         namespace.leave(&group);
         if namespace.keys.is_empty() {
             self.namespaces.remove(&name);
         } else {
-            let next = Place { round: turn.round + 1, sequence: turn.sequence };
-            namespace.place = Some(next);
+            let next = Turn { round: turn.round + 1, sequence: turn.sequence };
+            namespace.turn_at = Some(next);
             self.order.insert(next, name);
         }
         Some(key)
@@ -122,7 +122,7 @@ impl Namespace {
 mod tests {
     use super::*;
 
-    /// Adds `namespace/group/name` in this order; the answer is the order in which they come.
+    /// Adds `namespace/group/name` in this order; returns the order in which they come.
     fn order(keys: &[&str]) -> Vec<String> {
         let mut turns = Turns::default();
         for key in keys {

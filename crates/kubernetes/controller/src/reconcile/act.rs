@@ -1,17 +1,17 @@
-//! Carrying out what was decided, one effect after the other, until a required one fails.
+//! Carries out a decision: one effect after another, until a required one fails.
 
 use capstan_object::Object;
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::{Reconcile, ReconcileError, journal};
-use crate::client::{ApiError, EffectOf, Verdict};
+use crate::client::{ApiError, EffectOf, GateVerdict};
 use crate::code::catalogue;
 use crate::controller::Error;
 use crate::writer::Created;
 use crate::{Call, Controller, Decision, Effect, Look, Need, ObjectRef, Outcome, Planned, Resolution};
 
-/// Why an effect did not happen, as far as is known.
+/// Why an effect failed.
 enum EffectError {
     Failed(Error),
     /// It may have happened.
@@ -27,13 +27,13 @@ impl From<ApiError> for EffectError {
             ApiError::Encode(_) => catalogue::ENCODE,
             _ => catalogue::API_REFUSED,
         };
-        // A write whose answer was lost is repeated without harm: names are deterministic and patches say what
-        // should be, so nothing has to be looked up.
+        // A write whose response was lost can be repeated: names are deterministic and patches are idempotent, so
+        // nothing has to be looked up.
         Self::Failed(Error { code, message: super::chain(&error) })
     }
 }
 
-/// Why an object was not changed. One that is gone has changed since it was looked at, as happens every day.
+/// Why an object was not changed. An object that is gone counts as a conflict, which is expected.
 fn not_patched(error: ApiError) -> EffectError {
     match error.is_not_found() {
         true => EffectError::Failed(Error { code: catalogue::API_CONFLICT, message: super::chain(&error) }),
@@ -42,7 +42,7 @@ fn not_patched(error: ApiError) -> EffectError {
 }
 
 impl<C: Controller> Reconcile<'_, C> {
-    /// Writes the own object with the intents of all calls to come, then carries out the effects.
+    /// Writes the own object with the intents of all calls, then carries out the effects.
     pub(super) async fn act(&mut self, look: &Look<C>, decision: Decision<C>) -> Result<(), ReconcileError> {
         let change = self.change(look, &decision)?;
         let mut main = change.main.unwrap_or_else(|| json!({}));
@@ -52,16 +52,16 @@ impl<C: Controller> Reconcile<'_, C> {
             if let Effect::Call(call) = &planned.effect
                 && call.journalled()
             {
-                // A new try of a call is a new intent; what became of the old one is known by now.
+                // A retry of a call is a new intent; the outcome of the old one is known.
                 intents.retain(|intent| intent.call != *call);
-                self.facts.concluded.retain(|concluded| concluded.call != *call);
+                self.memory.concluded.retain(|concluded| concluded.call != *call);
                 intents.push(journal::intent(call, look.now));
                 journalled = true;
             }
         }
         if journalled {
-            // Those that ended go with the same write: their results were before this decision's eyes.
-            intents.retain(|intent| !self.facts.is_concluded(&intent.call));
+            // Intents of calls that ended are removed by the same write: this decision has seen their results.
+            intents.retain(|intent| !self.memory.is_concluded(&intent.call));
             let value = journal::value(&intents).map_err(ReconcileError::Encode)?;
             main["metadata"]["annotations"][journal::annotation::<C>()] = value;
         }
@@ -74,14 +74,14 @@ impl<C: Controller> Reconcile<'_, C> {
             match self.carry_out(look, &step.effect).await {
                 Ok(()) => {
                     self.changed = true;
-                    self.facts.succeeded(&step.effect);
+                    self.memory.succeeded(&step.effect);
                     self.notes.extend(step.note);
                 }
                 Err(error) => {
                     let required = step.need == Need::Required;
                     self.note_failure(step, error, look.now);
                     if required {
-                        // Calls after it were never made, whatever the journal says.
+                        // The calls after it were not made, although the journal has their intents.
                         for rest in planned.by_ref() {
                             self.conclude_failed(&rest.effect);
                         }
@@ -92,7 +92,7 @@ impl<C: Controller> Reconcile<'_, C> {
         Ok(())
     }
 
-    /// Remembers that an effect failed, and whether anything more may be done in this reconcile.
+    /// Records a failed effect. Returns whether the reconcile may continue.
     fn note_failure(&mut self, step: Planned<C::Call>, error: EffectError, now: Timestamp) {
         let error = match error {
             EffectError::Failed(error) => {
@@ -119,12 +119,12 @@ impl<C: Controller> Reconcile<'_, C> {
                 self.given_up.push((step.effect.summary(), failure));
             }
         }
-        self.facts.failed(&step.effect, error, now);
+        self.memory.failed(&step.effect, error, now);
     }
 
     fn conclude_failed(&mut self, effect: &Effect<C::Call>) {
         if let Effect::Call(call) = effect {
-            self.facts.conclude(call, None);
+            self.memory.conclude(call, None);
         }
     }
 
@@ -167,7 +167,7 @@ impl<C: Controller> Reconcile<'_, C> {
         };
         let gate = tenant.writer.client.gate();
         if let Some(gate) = gate
-            && let Verdict::Fail(error) = gate.before(C::NAME, &described).await
+            && let GateVerdict::Fail(error) = gate.before(C::NAME, &described).await
         {
             return Err(EffectError::Failed(Error {
                 code: catalogue::CALL_UNKNOWN,
@@ -189,13 +189,13 @@ impl<C: Controller> Reconcile<'_, C> {
                 }
             };
             let result = refused.as_ref().map_or(Ok(&b""[..]), Err);
-            if let Verdict::Fail(error) = gate.after(C::NAME, &described, result).await {
+            if let GateVerdict::Fail(error) = gate.after(C::NAME, &described, result).await {
                 outcome = Outcome::unknown(super::chain(&error));
             }
         }
         match outcome {
             Outcome::Done(result) => {
-                self.facts.conclude(call, Some(result));
+                self.memory.conclude(call, Some(result));
                 Ok(())
             }
             Outcome::Failed(error) => Err(EffectError::Failed(error)),
@@ -205,7 +205,7 @@ impl<C: Controller> Reconcile<'_, C> {
 }
 
 impl Resolution {
-    /// It happened and there is nothing to tell.
+    /// It happened and has no result.
     pub fn happened() -> Self {
         Self::Happened(serde_json::Value::Null)
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! decide ─▶ intent on the object (acknowledged) ─▶ call ─▶ outcome known ─▶ recorded by the next decision ─▶ intent cleared
 //!                                                   │
-//!                       crash, lost answer ─────────┴─▶ intent still open ─▶ resolve: looked up before anything else
+//!                       crash, lost reply ──────────┴─▶ intent still open ─▶ resolve: looked up before anything else
 //! ```
 //!
 //! The journal is an annotation, so it works on any API server and travels with `clusterctl move` and backups.
@@ -25,7 +25,7 @@ pub(crate) fn annotation<C: Controller>() -> String {
 /// The open intents of an object.
 pub(crate) fn open<C: Controller>(object: &C::Kind) -> Result<Vec<Intent<C::Call>>, ObserveError> {
     let Some(text) = object.metadata().annotations.get(&annotation::<C>()) else { return Ok(Vec::new()) };
-    // An intent that cannot be read may stand for anything: nothing is done until somebody has looked.
+    // An intent that cannot be parsed may be any call: nothing is done until a person has checked it.
     serde_json::from_str(text).map_err(|error| ObserveError::Unreadable {
         kind: C::Kind::KIND.kind.to_owned(),
         key: object.key(),

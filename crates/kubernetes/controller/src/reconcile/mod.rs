@@ -1,4 +1,4 @@
-//! One reconcile: look, decide, act, until there is nothing left to do.
+//! One reconcile: observe, decide, act, until there is nothing left to do.
 //!
 //! ```text
 //!            ┌────────────────────────────────────────────────────────────────────┐
@@ -8,11 +8,11 @@
 //!                                              └─ none, or a required one failed ─▶ status ─▶ journal closed, finalizers go
 //! ```
 //!
-//! Status is therefore written once, when it tells the end of this reconcile and not each step of it.
+//! Status is therefore written once, with the result of the reconcile and not after each step.
 
 pub(crate) mod act;
-pub(crate) mod facts;
 pub(crate) mod journal;
+pub(crate) mod memory;
 pub(crate) mod own;
 pub(crate) mod settled;
 
@@ -31,13 +31,13 @@ use crate::runtime::Tenant;
 use crate::{
     Controller, Decision, KindName, Look, Need, Note, ObjectRef, ObserveError, Resolution, View, Wait,
 };
-use facts::Facts;
+use memory::ObjectMemory;
 use own::OwnChange;
 
-/// Rounds of effects in one reconcile; more than this is not progress but a loop.
+/// Maximum of rounds of effects in one reconcile. More is a loop, not progress.
 const MAX_ROUNDS: u32 = 12;
 
-/// Why a reconcile was given up.
+/// Why a reconcile ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
     #[error("the state that the object depends on cannot be read")]
@@ -48,7 +48,7 @@ pub(crate) enum ReconcileError {
     Encode(#[source] serde_json::Error),
     #[error("an effect failed: {0}")]
     Effect(String),
-    /// Another writer was first, which is expected.
+    /// A conflict with another writer, which is expected.
     #[error("an effect conflicts with a newer version of its object: {0}")]
     Conflict(String),
     /// The same effects are decided again and again.
@@ -61,7 +61,7 @@ pub(crate) enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// Another writer was first: the object has changed, or is gone.
+    /// A conflict: the object was changed by another writer, or is gone.
     fn is_conflict(&self) -> bool {
         match self {
             Self::Write(error) => error.is_conflict() || error.is_not_found(),
@@ -75,11 +75,11 @@ impl ReconcileError {
 pub(crate) struct Reconcile<'a, C: Controller> {
     pub tenant: &'a Tenant<C>,
     pub key: &'a Key,
-    pub facts: Facts<C::Call>,
+    pub memory: ObjectMemory<C::Call>,
     /// Something was written or called.
     changed: bool,
     failed: Option<ReconcileError>,
-    /// Best-effort effects that failed, by their summaries: they are not tried again in this reconcile.
+    /// Summaries of best-effort effects that failed. They are not retried in this reconcile.
     given_up: Vec<(String, ReconcileError)>,
     /// A call was made whose outcome is unknown.
     unheard: bool,
@@ -91,7 +91,7 @@ pub(crate) struct Reconcile<'a, C: Controller> {
 impl<'a, C: Controller> Reconcile<'a, C> {
     pub fn new(tenant: &'a Tenant<C>, key: &'a Key) -> Self {
         Self {
-            facts: tenant.memory.take(key),
+            memory: tenant.memory.take(key),
             tenant,
             key,
             changed: false,
@@ -116,13 +116,13 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 ReconcileError::NotSettled(_) => catalogue::NOT_SETTLED,
             };
             let wait = Wait::on(code.id(), chain(error)).code(code);
-            self.facts.wait_for(vec![wait], self.tenant.shared.env.now());
+            self.memory.wait_for(vec![wait], self.tenant.shared.env.now());
         }
         self.store(result)
     }
 
     fn store<T>(self, result: T) -> T {
-        self.tenant.memory.put(self.key, self.facts);
+        self.tenant.memory.put(self.key, self.memory);
         result
     }
 
@@ -131,17 +131,17 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             let Some(object) = self.tenant.cache.get(self.key)? else {
                 self.tenant.controller.gone(self.key);
                 self.tenant.external.forget(self.key);
-                self.facts = Facts::default();
+                self.memory = ObjectMemory::default();
                 return Ok((Ending::Success, None));
             };
-            // What an object owns or depends on wakes it, whoever looks after it.
+            // Objects that it owns or depends on requeue it, also if another process reconciles them.
             if !self.tenant.shared.options.selects(object.metadata()) {
-                self.facts = Facts::default();
+                self.memory = ObjectMemory::default();
                 return Ok((Ending::Success, None));
             }
             let view = self.tenant.view(self.key);
-            // What became of a call that nobody heard the end of is asked when its object is next looked at, and so is
-            // everything once something required has failed.
+            // A call with unknown outcome is resolved by the next reconcile. So is everything after a required effect
+            // has failed.
             if self.failed.is_none() && !self.unheard {
                 self.resolve(&object, &view).await?;
             }
@@ -169,12 +169,12 @@ impl<'a, C: Controller> Reconcile<'a, C> {
     /// Resolves calls whose outcome is unknown.
     async fn resolve(&mut self, object: &Arc<C::Kind>, view: &View) -> Result<(), ReconcileError> {
         for intent in journal::open::<C>(object)? {
-            if self.facts.is_concluded(&intent.call) {
+            if self.memory.is_concluded(&intent.call) {
                 continue;
             }
             match self.tenant.controller.resolve(&intent, object, view).await? {
-                Resolution::Happened(result) => self.facts.conclude(&intent.call, Some(result)),
-                Resolution::DidNotHappen => self.facts.conclude(&intent.call, None),
+                Resolution::Happened(result) => self.memory.conclude(&intent.call, Some(result)),
+                Resolution::DidNotHappen => self.memory.conclude(&intent.call, None),
                 Resolution::NotYetKnown { reason } => {
                     return Err(ReconcileError::Unresolved(format!("{:?}: {reason}", intent.key)));
                 }
@@ -203,12 +203,12 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             seen,
             now: view.now,
             paused,
-            failures: self.facts.failures.clone(),
-            concluded: self.facts.concluded.clone(),
+            failures: self.memory.failures.clone(),
+            concluded: self.memory.concluded.clone(),
         })
     }
 
-    /// Reports to the gate what the decision is based on.
+    /// Reports to the gate which versions the decision read.
     fn report_reads(&self, look: &Look<C>, view: &View) {
         if let (Some(gate), Some(read)) = (view.client.gate(), &view.read) {
             let mut read = read.lock().clone();
@@ -218,16 +218,16 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         }
     }
 
-    /// There is nothing left to do now: status, then what closes the journal and takes finalizers away.
+    /// The end of a reconcile: writes status, then closes the journal and removes finalizers.
     async fn finish(
         &mut self,
         look: &Look<C>,
         decision: Decision<C>,
         unsettled: bool,
     ) -> Result<(Ending, Option<Duration>), ReconcileError> {
-        // Not before the end: what failed must stay known to every decision of this reconcile, or one that gives up on an
-        // effect would be followed by one that tries it for the first time.
-        self.facts.keep_failures_of(&self.wanted);
+        // Not earlier: a decision that gives up on a failed effect must not be followed by one that has no record of the
+        // failure and tries again.
+        self.memory.keep_failures_of(&self.wanted);
         let change = self.change(look, &decision)?;
         let mut version = look.object.metadata().resource_version.clone();
         if let Some(status) = change.status {
@@ -236,7 +236,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         }
         let open = journal::open::<C>(&look.object)?;
         let left: Vec<_> =
-            open.iter().filter(|intent| !self.facts.is_concluded(&intent.call)).cloned().collect();
+            open.iter().filter(|intent| !self.memory.is_concluded(&intent.call)).cloned().collect();
         let mut main = change.main.unwrap_or_else(|| json!({}));
         if left.len() < open.len() {
             let value = journal::value(&left).map_err(ReconcileError::Encode)?;
@@ -261,8 +261,8 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             main["metadata"]["resourceVersion"] = version.into();
             self.write_own(None, main).await?;
         }
-        self.facts.concluded.clear();
-        self.facts.wait_for(decision.waits, look.now);
+        self.memory.concluded.clear();
+        self.memory.wait_for(decision.waits, look.now);
         if self.changed {
             self.notes.extend(decision.notes);
         }
@@ -287,7 +287,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         Ok((ending, decision.look_again))
     }
 
-    /// The object and the effects that were decided once more after the last round.
+    /// The object, and the effects that were decided again after the last round.
     fn not_settled(&self, decision: &Decision<C>) -> String {
         let effects: BTreeSet<String> =
             decision.effects.iter().map(|planned| planned.effect.summary()).collect();
@@ -301,7 +301,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         )
     }
 
-    /// What failed in this reconcile, all of it in one error.
+    /// All failures of this reconcile in one error.
     fn failure(&mut self) -> Option<ReconcileError> {
         let given_up = self.given_up.drain(..).map(|(_, failure)| failure);
         let mut failures: Vec<ReconcileError> = given_up.chain(self.failed.take()).collect();
@@ -321,7 +321,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
     }
 
     fn change(&self, look: &Look<C>, decision: &Decision<C>) -> Result<OwnChange, ReconcileError> {
-        // Most reconciles change nothing, and a comparison shows it.
+        // Most reconciles change nothing. A comparison is cheaper than two encodings.
         if decision.object == *look.object {
             return Ok(OwnChange::default());
         }
@@ -330,7 +330,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         Ok(OwnChange::between(&seen, &wanted, self.tenant.controller.conditions()))
     }
 
-    /// Patches the own object; the answer is its new version.
+    /// Patches the own object; returns its new version.
     async fn write_own(&mut self, subresource: Option<&str>, body: Value) -> Result<String, ReconcileError> {
         let kind = KindName::of::<C::Kind>();
         let patch = Patch::Merge(body);
@@ -356,7 +356,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Runs one reconcile and keeps a panic of a controller to its own object.
+/// Runs one reconcile. A panic of a controller affects only the object it reconciles.
 pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending, Option<Duration>) {
     let reconcile = std::panic::AssertUnwindSafe(Reconcile::new(tenant, key).run());
     match reconcile.catch_unwind().await {

@@ -1,20 +1,20 @@
 //! What a decision changes on its own object, split into the patches that are written.
 //!
-//! Merge patches guarded by the version that was looked at, not server-side apply: the guard is the fence that
-//! keeps a decision from being written over a state it never saw; nothing has to be forced away from managers
-//! that wrote the same fields by update, as the Go controllers do; and field ownership does not grow with every
-//! condition. Lists are replaced as a whole, which the guard makes safe.
+//! Merge patches with the observed resource version as precondition, not server-side apply. The precondition keeps a
+//! decision from overwriting a state that it has not observed. Fields that another manager wrote by update, as the Go
+//! controllers do, need no force. Field ownership does not grow with every condition. Lists are replaced as a whole,
+//! which the precondition makes safe.
 
 use serde_json::{Map, Value, json};
 
-/// The differences between the object that was seen and the one that is wanted.
+/// The differences between the observed and the desired object.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct OwnChange {
     /// Metadata, spec and whatever else is neither status nor a finalizer to be removed.
     pub main: Option<Value>,
     /// Status.
     pub status: Option<Value>,
-    /// The finalizers that shall remain, if some shall go.
+    /// The finalizers that remain, if any are to be removed.
     pub finalizers: Option<Value>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct OwnChange {
 const CHANGEABLE: [&str; 3] = ["labels", "annotations", "ownerReferences"];
 
 impl OwnChange {
-    /// Compares two forms of an object. Of the conditions of `wanted` only those of `owned` types count.
+    /// Compares the observed and the desired object. Of the conditions in `wanted` only those of `owned` types count.
     pub fn between(seen: &Value, wanted: &Value, owned: &[&'static str]) -> Self {
         let mut main = Map::new();
         for (name, value) in fields(wanted) {
@@ -70,7 +70,7 @@ fn list(value: &Value) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// The wanted status with the conditions that are not ours as they were seen.
+/// The desired status, with conditions of other owners as observed.
 fn with_conditions(seen: &Value, wanted: &Value, owned: &[&'static str]) -> Value {
     let conditions = |value: &Value| value["conditions"].as_array().cloned().unwrap_or_default();
     let ours = |condition: &Value| condition["type"].as_str().is_some_and(|kind| owned.contains(&kind));
@@ -79,7 +79,7 @@ fn with_conditions(seen: &Value, wanted: &Value, owned: &[&'static str]) -> Valu
         return wanted.clone();
     }
     let same_type = |one: &Value, list: &[Value]| list.iter().any(|other| other["type"] == one["type"]);
-    // In the wanted order; somebody else's condition is taken from what was seen, and stays if forgotten.
+    // In the desired order. Conditions of other owners are kept as observed, also if the desired status omits them.
     let mut merged: Vec<Value> = after
         .iter()
         .filter_map(|condition| {
@@ -98,7 +98,7 @@ fn with_conditions(seen: &Value, wanted: &Value, owned: &[&'static str]) -> Valu
     status
 }
 
-/// The merge patch that turns one value into another; `None` if there is nothing to turn.
+/// The merge patch that changes one value into another; `None` if they are equal.
 pub(crate) fn difference(from: &Value, to: &Value) -> Option<Value> {
     if from == to {
         return None;

@@ -38,18 +38,16 @@ pub enum Authorization {
 pub struct CredentialPlugin {
     /// The version of `ExecCredential` it speaks.
     pub api_version: String,
-    /// The program.
     pub command: String,
-    /// Its arguments.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub args: Vec<String>,
     /// Variables it gets besides ours.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub env: Vec<PluginVariable>,
-    /// Whether it is told which server it is for.
+    /// Whether it is passed information about the server.
     #[serde(default)]
     pub provide_cluster_info: bool,
-    /// The server, as it is told.
+    /// That information.
     #[serde(skip)]
     pub(super) cluster: Value,
 }

@@ -32,7 +32,6 @@ pub enum KubeconfigError {
     File {
         /// The file.
         path: String,
-        /// What happened.
         source: std::io::Error,
     },
 }

@@ -63,17 +63,17 @@ pub struct Remote {
     credentials: Credentials,
     windows: Windows,
     /// The connection that everything shares, if the server speaks HTTP/2.
-    shared: Mutex<Option<Shared>>,
+    shared: Mutex<Option<OpenConnection>>,
 }
 
-struct Shared {
+struct OpenConnection {
     sender: http2::SendRequest<Full<Bytes>>,
     /// The certificate it was opened with, if that may change.
     generation: Option<u64>,
     opened: Instant,
 }
 
-impl Shared {
+impl OpenConnection {
     /// It takes another request.
     fn is_usable(&self, generation: Option<u64>) -> bool {
         !self.sender.is_closed() && self.generation == generation && self.opened.elapsed() < RENEW
@@ -193,7 +193,7 @@ impl Remote {
             let (sender, connection) =
                 builder.handshake(TokioIo::new(stream)).await.map_err(|error| never(&error))?;
             tokio::spawn(connection);
-            *shared = Some(Shared { sender, generation, opened: Instant::now() });
+            *shared = Some(OpenConnection { sender, generation, opened: Instant::now() });
         }
         let Some(mut sender) = shared.as_ref().map(|open| open.sender.clone()) else {
             return Err(never(&"not connected"));

@@ -1,4 +1,4 @@
-//! What the runtime remembers of an object between looks. All of it can be lost: it is found again by looking.
+//! What the runtime keeps about an object between reconciles. It may be lost: the next reconcile observes it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use parking_lot::Mutex;
 use crate::controller::Error;
 use crate::{Call, Concluded, Effect, Failure, Wait};
 
-/// What is remembered of one object.
+/// What is kept about one object.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts<K> {
+pub(crate) struct ObjectMemory<K> {
     pub failures: Vec<Failure<K>>,
     pub concluded: Vec<Concluded<K>>,
     pub waits: Vec<Wait>,
 }
 
-impl<K> Default for Facts<K> {
+impl<K> Default for ObjectMemory<K> {
     fn default() -> Self {
         Self { failures: Vec::new(), concluded: Vec::new(), waits: Vec::new() }
     }
 }
 
-impl<K: Call> Facts<K> {
+impl<K: Call> ObjectMemory<K> {
     pub fn failed(&mut self, effect: &Effect<K>, error: Error, now: Timestamp) {
         let summary = effect.summary();
         if let Some(known) = self.failures.iter_mut().find(|failure| failure.effect == summary) {
@@ -57,7 +57,7 @@ impl<K: Call> Facts<K> {
         self.concluded.iter().any(|known| known.call == *call)
     }
 
-    /// Takes over what a decision waits for; a wait that goes on began when it was first heard of.
+    /// Records what a decision waits for. A wait that continues keeps its first time.
     pub fn wait_for(&mut self, waits: Vec<Wait>, now: Timestamp) {
         let before = std::mem::take(&mut self.waits);
         self.waits = waits
@@ -75,8 +75,8 @@ impl<K: Call> Facts<K> {
     }
 }
 
-/// The facts of all objects of one controller.
-pub(crate) struct Memory<K>(Mutex<BTreeMap<Key, Facts<K>>>);
+/// What is kept about all objects of one controller.
+pub(crate) struct Memory<K>(Mutex<BTreeMap<Key, ObjectMemory<K>>>);
 
 impl<K> Default for Memory<K> {
     fn default() -> Self {
@@ -85,21 +85,21 @@ impl<K> Default for Memory<K> {
 }
 
 impl<K: Call> Memory<K> {
-    /// Takes the facts of an object out, to be worked with by its one reconcile.
-    pub fn take(&self, key: &Key) -> Facts<K> {
+    /// What is kept about an object, for its reconcile.
+    pub fn take(&self, key: &Key) -> ObjectMemory<K> {
         self.0.lock().get(key).cloned().unwrap_or_default()
     }
 
-    pub fn put(&self, key: &Key, facts: Facts<K>) {
+    pub fn put(&self, key: &Key, memory: ObjectMemory<K>) {
         let mut all = self.0.lock();
-        if facts.is_empty() {
+        if memory.is_empty() {
             all.remove(key);
         } else {
-            all.insert(key.clone(), facts);
+            all.insert(key.clone(), memory);
         }
     }
 
     pub fn waits(&self, key: &Key) -> Vec<Wait> {
-        self.0.lock().get(key).map(|facts| facts.waits.clone()).unwrap_or_default()
+        self.0.lock().get(key).map(|memory| memory.waits.clone()).unwrap_or_default()
     }
 }
