@@ -30,15 +30,16 @@ pub const PROFILE: [&str; 2] = ["--profile", "ci"];
 /// Builds a program for the suites with the features that `cargo test --workspace` selects, so that nothing is
 /// compiled twice. Cargo only unifies features of dev-dependencies when an example is among the targets.
 pub fn suite_program(name: &str) -> Result<PathBuf> {
-    let mut arguments = vec!["--workspace", "--example", SIMULATE];
-    if name != SIMULATE {
+    let mut arguments = vec!["--workspace"];
+    arguments.extend(SIMULATIONS.into_iter().flat_map(|example| ["--example", example]));
+    if !SIMULATIONS.contains(&name) {
         arguments.extend(["--bin", name]);
     }
     program(".", name, &[&PROFILE[..], &arguments].concat())
 }
 
-/// The example that runs scenarios in simulated time.
-const SIMULATE: &str = "simulate";
+/// The examples that run scenarios in simulated time.
+const SIMULATIONS: [&str; 2] = ["simulate", "cloudstack-faults"];
 
 /// Runs `cargo build` with additional arguments in a folder of the repository. Returns the program of the package of
 /// that name.

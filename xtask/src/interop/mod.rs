@@ -56,7 +56,7 @@ pub fn run(options: &Options) -> Result<()> {
     let passes = Passes::load(&root)?;
     let all = Candidate::all(&repository, &passes)?;
     let plan = match options {
-        Options { all: true, .. } => Plan::of(all, &[], "all"),
+        Options { all: true, .. } => Plan::of(Candidate::whole(all), &[], "all"),
         Options { planned: true, .. } => planned(all, &root)?,
         Options { only, .. } if !only.is_empty() => {
             only.iter().try_for_each(|name| suites::find(name).map(|_| ()))?;

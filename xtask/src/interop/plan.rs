@@ -72,10 +72,19 @@ impl Candidate {
     pub fn command(&self) -> Vec<String> {
         let mut line: Vec<String> = vec![self.suite.name.to_owned()];
         line.extend(self.suite.arguments.iter().map(|one| (*one).to_owned()));
-        if let Some(part) = self.part {
-            line.extend(["--part".to_owned(), format!("{}/{}", part + 1, self.suite.parts)]);
+        match self.part {
+            Some(part) => {
+                line.extend(["--part".to_owned(), format!("{}/{}", part + 1, self.suite.parts)]);
+            }
+            None => line.extend(self.suite.whole.iter().map(|one| (*one).to_owned())),
         }
         line
+    }
+
+    /// The same suites with all parts of each in one run.
+    pub fn whole(all: Vec<Self>) -> Vec<Self> {
+        let firsts = all.into_iter().filter(|one| one.part.is_none_or(|part| part == 0));
+        firsts.map(|one| Self { part: None, ..one }).collect()
     }
 
     /// Every candidate, with its record.
@@ -406,6 +415,23 @@ mod tests {
         let plan = |seed| names(&choose(candidates(|_| Standing::Unknown), &|_| true, ROOM, seed));
         assert_ne!(plan(1), plan(2));
         assert_eq!(plan(1), plan(1));
+    }
+
+    #[test]
+    fn a_run_of_everything_takes_long_suites_whole() {
+        let parts = SUITES.iter().flat_map(|suite| {
+            (0..suite.parts).map(move |part| Candidate {
+                suite,
+                part: (suite.parts > 1).then_some(part),
+                standing: Standing::Unknown,
+                estimate: Duration::ZERO,
+            })
+        });
+        let whole = Candidate::whole(parts.collect());
+        let names: Vec<_> = whole.iter().map(Candidate::name).collect();
+        assert_eq!(names, SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>());
+        let faults = whole.iter().find(|one| one.suite.name == "cloudstack-faults").unwrap();
+        assert_eq!(faults.command(), ["cloudstack-faults", "--all"]);
     }
 
     #[test]

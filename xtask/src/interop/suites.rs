@@ -12,6 +12,8 @@ pub struct Suite {
     pub arguments: &'static [&'static str],
     /// A long suite is split. Each part is planned and run by itself, with `--part 3/16`.
     pub parts: u32,
+    /// Arguments of a run of all parts, after `arguments`.
+    pub whole: &'static [&'static str],
     pub against: &'static [Against],
     /// Peers that must be built before it starts.
     pub peers: &'static [&'static [&'static str]],
@@ -123,7 +125,7 @@ const SIM: &[&str] = &[
     "crates/user-data/**",
 ];
 const CLOUDSTACK: &[&str] = &["crates/clouds/cloudstack/**", "crates/sim/cloudstack/**"];
-const HARNESS: &[&str] = &["crates/sim/harness/**", "crates/sim/scenarios/**"];
+const HARNESS: &[&str] = &["crates/sim/faults/**", "crates/sim/harness/**", "crates/sim/scenarios/**"];
 const BINARY: &[&str] = &["capstan/src/**", "crates/view/**"];
 
 const fn suite(name: &'static str, seconds: u64) -> Suite {
@@ -131,6 +133,7 @@ const fn suite(name: &'static str, seconds: u64) -> Suite {
         name,
         arguments: &[],
         parts: 1,
+        whole: &[],
         against: &[],
         peers: &[],
         needs: &[],
@@ -345,6 +348,7 @@ pub const SUITES: &[Suite] = &[
         about: &[
             "crates/sim/scenarios/**",
             "crates/sim/harness/**",
+            "crates/sim/faults/**",
             "crates/capi/**",
             "tests/interop/src/self_checks/simulate.rs",
         ],
@@ -353,7 +357,8 @@ pub const SUITES: &[Suite] = &[
         ..suite("simulate", 100)
     },
     Suite {
-        parts: 256,
+        parts: 32,
+        whole: &["--all"],
         against: &[Against::Capstan],
         about: &[
             "crates/clouds/cloudstack/provider/**",

@@ -53,6 +53,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "crates/sim/site",
             "crates/sim/provider",
             "crates/sim/harness",
+            "crates/sim/faults",
             "crates/sim/scenarios",
             "crates/sim/rehearsal",
             "crates/sim/planner",

@@ -15,6 +15,7 @@ struct Lines {
     text: String,
     effects: usize,
     faults_from: usize,
+    calls: Vec<usize>,
 }
 
 impl Trace {
@@ -33,6 +34,13 @@ impl Trace {
     /// Number of the first effect that may get a fault.
     pub fn faults_from(&self) -> usize {
         self.0.lock().faults_from
+    }
+
+    /// Numbers of the calls outside the API, such as to a cloud.
+    pub fn calls(&self) -> Vec<usize> {
+        let mut calls = self.0.lock().calls.clone();
+        calls.sort_unstable();
+        calls
     }
 
     /// The next effect is the first that may get a fault.
@@ -54,6 +62,9 @@ impl Trace {
         effect: &EffectOf<'_>,
         result: &str,
     ) {
+        if let EffectOf::Call { .. } = effect {
+            self.0.lock().calls.push(number);
+        }
         let body = body(effect).map(|body| format!(" {body}")).unwrap_or_default();
         self.line(seconds, &format!("#{number} {actor}: {effect}{body} -> {result}"));
     }

@@ -1,73 +1,68 @@
 //! `cargo xtask cloudstack-faults`: runs clusters on a simulated CloudStack with a crash and a lost response at every
-//! call. These are tests of the provider that take too long for `cargo test`, split into parts.
+//! call, and with a crash before it too at every effect of a brief life.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
+use serde_json::json;
 
 use super::Part;
 use crate::cargo;
 
-const PACKAGE: &str = "capstan-cloudstack-provider";
-
-/// Tests that can be split.
-const IN_PARTS: [&str; 2] = [
-    "stories::nothing_is_made_twice_or_left_behind_whatever_call_is_disturbed",
-    "stories::nothing_is_made_twice_or_left_behind_whatever_call_of_a_life_is_disturbed",
-];
-/// Tests that cannot be split. They run with the first part.
-const WHOLE: [&str; 2] = [
-    "stories::a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_and_goes_without_a_trace",
-    "stories::nothing_is_made_twice_or_left_behind_whatever_effect_is_disturbed",
-];
+const PROGRAM: &str = "cloudstack-faults";
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Only this part, for example `3/256` for the third of 256 [default: all]
+    /// Only this part, for example `3/32` for the third of 32
     #[arg(long, default_value = "1/1", value_parser = Part::parse)]
     part: Part,
+    /// Every part, with an optimised build
+    #[arg(long, conflicts_with = "part")]
+    all: bool,
+    /// Run again what passed before
+    #[arg(long)]
+    again: bool,
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    let Part { one, of } = options.part;
-    let mut tests = IN_PARTS.to_vec();
-    if one == 1 {
-        tests.extend(WHOLE);
-    }
-    let program = program()?;
-    println!("{} tests of {PACKAGE}, part {one} of {of}", tests.len());
-    let output = Command::new(&program)
-        .args(["--ignored", "--exact"])
-        .args(&tests)
-        .env("PART", format!("{}/{of}", one - 1))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("run {}", program.display()))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    print!("{text}");
-    if !output.status.success() {
-        bail!("failed; to repeat: cargo xtask cloudstack-faults --part {one}/{of}");
-    }
-    // Catches renamed tests, which the filter would skip.
-    let wanted = format!("{} passed", tests.len());
-    ensure!(text.contains(&wanted), "not all of {tests:?} are tests of {PACKAGE}");
-    Ok(())
+    // Many runs are worth the minutes of an optimised build. CI's part uses what its tests have built anyway.
+    let optimised = ["--release", "-p", "capstan", "-p", "capstan-cloudstack-provider", "--example", PROGRAM];
+    let program = match options.all {
+        true => cargo::program(".", PROGRAM, &optimised)?,
+        false => cargo::suite_program(PROGRAM)?,
+    };
+    inject(&program, options, &["short", "whole"], true, &["crash", "lost"])?;
+    inject(&program, options, &["brief"], false, &["crash", "lost", "crash-before"])
 }
 
-/// The test program of the provider, built with the features that `cargo test --workspace` selects.
-fn program() -> Result<PathBuf> {
-    let arguments =
-        ["test", "--no-run", "--workspace", "--test", "it", "--message-format=json-render-diagnostics"];
-    let output = cargo::command().args(arguments).args(cargo::PROFILE).stderr(Stdio::inherit()).output()?;
-    ensure!(output.status.success(), "cargo test --no-run failed ({})", output.status);
-    let messages = String::from_utf8(output.stdout)?;
-    let found = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE)))
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    found.with_context(|| format!("cargo built no tests of {PACKAGE}"))
+/// Runs scenarios with faults at a part of their calls, or of all their effects.
+fn inject(program: &Path, options: &Options, scenarios: &[&str], calls: bool, faults: &[&str]) -> Result<()> {
+    let Part { one, of } = options.part;
+    println!("{}: part {one} of {of}", scenarios.join(", "));
+    let options = json!({
+        "only": scenarios,
+        "every": of,
+        "offset": one - 1,
+        "effects": [],
+        "calls": calls,
+        "faults": faults,
+        "calm": false,
+        "jobs": null,
+        "broken": "target/cloudstack-faults/broken",
+        "record": "target/cloudstack-faults/runs.jsonl",
+        "again": options.again,
+        "seed": 1,
+    });
+    let status = Command::new(program)
+        .arg(options.to_string())
+        .current_dir(cargo::root())
+        .status()
+        .with_context(|| format!("run {}", program.display()))?;
+    ensure!(
+        status.success(),
+        "failed ({status}); to repeat: cargo xtask cloudstack-faults --part {one}/{of}"
+    );
+    Ok(())
 }

@@ -20,11 +20,7 @@ use crate::cloud::Cloud;
 use crate::features::a_network_is_there;
 use crate::manifests::{self, KEYS, NAME, NAMESPACE};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
-use crate::story::{Story, failed};
-
-/// Something goes wrong, is told, and is mended.
-pub type Mishap = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Told<'a>;
-pub type Told<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violation>>;
+use crate::story::{Story, Told, failed};
 
 fn goes_well(acts: &[Act]) {
     let report = run(&Story { bare: true, ..Story::of(acts) }.expunging_soon(), 1, &[]);

@@ -17,9 +17,9 @@ use capstan_harness::{Violation, World, run};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::Told;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::story::Act::{Check, Create, Delete};
+use crate::story::Told;
 use crate::story::{self, Story, failed};
 
 fn goes_well(story: &Story) {

@@ -9,10 +9,10 @@ use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::Told;
 use crate::manifests::NAMESPACE;
 use crate::stories::first;
 use crate::story::Act::{Check, Create, Delete};
+use crate::story::Told;
 use crate::story::{Story, failed, patch};
 
 fn wrong(what: impl Into<String>) -> Violation {

@@ -11,9 +11,9 @@ use capstan_object::Key;
 use capstan_provider_kit::{Secret, Size};
 
 use crate::cloud::Cloud;
-use crate::failures::Told;
 use crate::manifests::{KEYS, NAMESPACE};
 use crate::story::Act::Create;
+use crate::story::Told;
 use crate::story::{Story, failed};
 
 #[test]

@@ -17,9 +17,9 @@ use capstan_object::Key;
 use capstan_provider_kit::Secret;
 
 use crate::cloud::Cloud;
-use crate::failures::Told;
 use crate::manifests::{KEYS, NAMESPACE};
 use crate::story::Act::Create;
+use crate::story::Told;
 use crate::story::{Story, failed};
 
 /// What nodes boot with, as far as anybody looks.

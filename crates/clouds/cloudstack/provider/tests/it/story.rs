@@ -21,8 +21,11 @@ use serde_json::{Value, json};
 
 use crate::check;
 use crate::cloud::Cloud;
-use crate::failures::Mishap;
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
+
+pub type Told<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violation>>;
+/// Something goes wrong, is told, and is mended.
+pub type Mishap = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Told<'a>;
 
 /// What a user does, or what befalls the cluster. Each act is followed by rest, and then all must be well.
 #[derive(Clone, Copy)]
@@ -270,6 +273,7 @@ impl Scenario for Story {
     async fn run(&self, world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
         let mut shape = self.shape;
         let mut mishap = None;
+        world.enable_faults();
         for (number, act) in self.acts.iter().enumerate() {
             world.note(&format!("ACT {number}"));
             match act {

@@ -9,8 +9,8 @@ use capstan_harness::{Violation, World, run};
 use serde_json::Value;
 
 use crate::cloud::Cloud;
-use crate::failures::Told;
 use crate::manifests::{self, NAMESPACE};
+use crate::story::Told;
 use crate::story::{Story, failed};
 
 fn root() -> PathBuf {

@@ -77,8 +77,8 @@ impl Plan {
         kinds.map(|(_, kind)| kind.at(effect)).collect()
     }
 
-    /// Number of runs for a scenario whose effects in this range may get faults.
-    pub fn runs(&self, exposed: std::ops::Range<usize>) -> usize {
-        exposed.map(|effect| self.faults(effect).len()).sum()
+    /// Number of runs for a scenario whose effects with these numbers may get faults.
+    pub fn runs(&self, exposed: &[usize]) -> usize {
+        exposed.iter().map(|effect| self.faults(*effect).len()).sum()
     }
 }

@@ -7,7 +7,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use capstan_harness::{Fault, FaultPlan, Report};
@@ -186,18 +185,4 @@ fn wait() -> Result<(Pid, ExitStatus, u64)> {
     let milliseconds = |time: libc::timeval| time.tv_sec * 1000 + time.tv_usec / 1000;
     let cpu = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
     Ok((pid, ExitStatus::from_raw(status), u64::try_from(cpu).unwrap_or_default()))
-}
-
-/// Time since an instant, formatted.
-pub fn since(begun: Instant) -> String {
-    duration(begun.elapsed().as_secs())
-}
-
-/// A number of seconds, formatted.
-pub fn duration(seconds: u64) -> String {
-    match seconds {
-        0..100 => format!("{seconds} s"),
-        100..6000 => format!("{} min", (seconds + 30) / 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
 }
