@@ -10,6 +10,7 @@
 //! dropped.
 
 mod answer;
+mod channel;
 mod client;
 mod error;
 mod frame;
@@ -20,6 +21,7 @@ mod tls;
 mod wire;
 
 pub use answer::{Alarm, AlarmKind, Answer, Header, Member, Status};
+pub use channel::Channel;
 pub use client::{Client, DEADLINE};
 pub use error::{Code, Error, Refusal};
 pub use server::{Service, serve};
