@@ -10,8 +10,9 @@ use crate::exit::Exit;
 use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
-    audit, backup, bundle, console, delete, demo, doctor, events, get, inspect, kubeconfig, logging, manager,
-    orphans, pause, plan, release_files, scale, server, sim, store, up, upgrade, version, wait,
+    audit, backup, bundle, console, delete, demo, doctor, encryption, events, get, inspect, kubeconfig,
+    logging, manager, orphans, pause, plan, release_files, scale, server, sim, store, up, upgrade, version,
+    wait,
 };
 
 /// A Cluster API management plane in one binary: a Kubernetes API with its own durable store, and the controllers.
@@ -66,6 +67,8 @@ enum Verb {
     Restore(backup::RestoreArgs),
     /// Repair the store of a data directory
     Store(store::Args),
+    /// Show and change the encryption of a data directory
+    Encryption(encryption::Args),
     /// Check an audit log
     Audit(audit::Args),
     /// Check a management cluster and suggest fixes
@@ -149,6 +152,7 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::Backup(args) => backup::backup(&args).map(done),
         Verb::Restore(args) => backup::restore(&args).map(done),
         Verb::Store(args) => store::run(&args),
+        Verb::Encryption(args) => encryption::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Doctor(args) => doctor::run(&args, plugins),
         Verb::SupportBundle(args) => bundle::run(&args, plugins),

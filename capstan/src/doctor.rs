@@ -87,7 +87,6 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
 fn data_directory(dir: &Path) -> Vec<Finding> {
     use std::os::unix::fs::PermissionsExt as _;
     let mut findings = Vec::new();
-    let shown = dir.display();
     for secret in [dir.join("pki"), dir.join(ADMIN)] {
         let Ok(metadata) = secret.metadata() else { continue };
         let open = metadata.permissions().mode() & 0o077;
@@ -106,10 +105,7 @@ fn data_directory(dir: &Path) -> Vec<Finding> {
     if let Ok(stat) = rustix::fs::statvfs(dir) {
         findings.extend(disk(dir, stat.f_blocks, stat.f_bavail));
     }
-    findings.push(Finding::warning(
-        format!("Secrets in {shown} are stored in clear text"),
-        "keep the directory on an encrypted disk; protect backups like the server",
-    ));
+    findings.extend(crate::encryption::findings(dir));
     findings
 }
 

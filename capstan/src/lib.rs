@@ -20,6 +20,7 @@ mod console;
 mod delete;
 mod demo;
 mod doctor;
+mod encryption;
 mod events;
 mod exit;
 mod follow;

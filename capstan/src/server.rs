@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use crate::assembly::{Assembly, ControllerArgs};
 use crate::audit::{self, LogArgs};
 use crate::connection::ADMIN;
+use crate::encryption::{self, EncryptionArgs, cipher};
 use crate::open_files;
 use crate::output::print_line;
 use crate::plugins::Plugins;
@@ -61,9 +62,16 @@ pub struct ApiArgs {
     authentication_config: Option<PathBuf>,
     #[command(flatten)]
     audit: LogArgs,
+    #[command(flatten)]
+    encryption: EncryptionArgs,
 }
 
 impl ApiArgs {
+    /// The defaults, with the encryption key in the data directory.
+    pub fn with_key_inside(dir: &Path) -> Self {
+        Self { encryption: EncryptionArgs::inside(dir), ..Self::default() }
+    }
+
     fn oidc(&self) -> Result<Option<Arc<Oidc>>> {
         let Some(file) = &self.authentication_config else { return Ok(None) };
         let text = std::fs::read_to_string(file)
@@ -195,8 +203,9 @@ impl Server {
         assembly: Option<Assembly>,
         args: &ApiArgs,
     ) -> Result<Self> {
+        let encryption = if in_memory { None } else { args.encryption.for_server(dir)? };
         if !in_memory {
-            crate::store::expect(dir)?;
+            crate::store::expect(dir, encryption.as_ref())?;
         }
         let pki = Pki::load_or_create(&dir.join("pki"), Env::system())
             .with_context(|| format!("cannot read or create the keys in {}", dir.display()))?;
@@ -208,6 +217,7 @@ impl Server {
         })?;
         let address = listener.local_addr()?;
         let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
+        let config = config.with_cipher(cipher(encryption.as_ref()));
         let mut config =
             config.with_connections(args.limits.connections()).with_in_flight(args.limits.requests());
         if let Some(oidc) = args.oidc()? {
@@ -224,6 +234,9 @@ impl Server {
         let api = ApiServer::start(config, pki.clone()).await?;
         if let Some(audit) = audit {
             api.show_metrics(move || audit::metrics(&audit));
+        }
+        if let Some(encryption) = encryption {
+            encryption::keep_current(api.store().clone(), encryption);
         }
         let kubeconfig = dir.join(ADMIN);
         let text = pki.admin_kubeconfig("capstan", &format!("https://{address}"))?;

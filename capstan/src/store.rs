@@ -1,14 +1,17 @@
 //! `capstan store`: the store of a data directory, when a server does not start from it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use capstan_apiserver::backup::Backup;
+use capstan_encryption::Encryption;
 use capstan_env::Env;
 use capstan_pki::{Keys, Pki};
 use capstan_store::{Options, RealDisk, Salvaged, Store, salvage};
 
 use crate::backup;
+use crate::encryption::{EncryptionArgs, cipher};
 use crate::exit::Exit;
 use crate::output::print_line;
 
@@ -42,6 +45,8 @@ struct SalvageArgs {
     /// Report only
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    encryption: EncryptionArgs,
 }
 
 #[derive(clap::Args)]
@@ -60,7 +65,7 @@ pub fn run(args: &Args) -> Result<Exit> {
 
 /// Checks that a directory which has keys also has a store, and creates the store of a new directory. The store comes
 /// first: after a crash in between, the next start makes the keys.
-pub fn expect(dir: &Path) -> Result<()> {
+pub fn expect(dir: &Path, encryption: Option<&Arc<Encryption>>) -> Result<()> {
     if RealDisk::holds_store(dir).with_context(|| format!("{} cannot be read", dir.display()))? {
         return Ok(());
     }
@@ -72,11 +77,12 @@ pub fn expect(dir: &Path) -> Result<()> {
              --in-memory, run capstan store init --data-dir {shown}"
         );
     }
-    create(dir)
+    create(dir, encryption)
 }
 
-fn create(dir: &Path) -> Result<()> {
-    let store = Store::<()>::open(RealDisk::open(dir)?, Options::default());
+fn create(dir: &Path, encryption: Option<&Arc<Encryption>>) -> Result<()> {
+    let options = Options { cipher: cipher(encryption), ..Options::default() };
+    let store = Store::<()>::open(RealDisk::open(dir)?, options);
     store.map(drop).with_context(|| format!("no store can be created in {}", dir.display()))
 }
 
@@ -88,7 +94,7 @@ fn init(dir: &Path) -> Result<()> {
     if !dir.join("pki").is_dir() {
         bail!("{shown} has no keys: capstan server --data-dir {shown} creates both");
     }
-    create(dir)?;
+    create(dir, None)?;
     print_line(&format!(
         "{shown}: an empty store was created beside the keys\nnext: capstan server --data-dir {shown}"
     ))
@@ -97,7 +103,10 @@ fn init(dir: &Path) -> Result<()> {
 fn save(args: &SalvageArgs) -> Result<Exit> {
     let dir = &args.data_dir;
     let disk = RealDisk::read_only(dir)?;
-    let saved = salvage(&disk).with_context(|| format!("nothing of {} can be saved", dir.display()))?;
+    let keys_of_data = args.encryption.existing(dir)?;
+    let keys_of_data = cipher(keys_of_data.as_ref());
+    let saved = salvage(&disk, keys_of_data.as_deref())
+        .with_context(|| format!("nothing of {} can be saved", dir.display()))?;
     let keys = Keys::read(&dir.join("pki"));
     report(dir, &saved)?;
     let keys = match keys {
@@ -119,7 +128,9 @@ fn save(args: &SalvageArgs) -> Result<Exit> {
     match args.to.as_deref().filter(|_| !args.dry_run) {
         None => print_line(&format!("{what} would be saved"))?,
         // Records that are older than the clusters they are about must not be acted upon.
-        Some(to) => backup::make(Backup::of(keys, saved.backup), to, complete, &what)?,
+        Some(to) => {
+            backup::make(Backup::of(keys, saved.backup), to, complete, &what, &args.encryption.for_copy())?
+        }
     }
     Ok(if complete { Exit::Done } else { Exit::Differs })
 }
@@ -149,6 +160,12 @@ fn report(dir: &Path, saved: &Salvaged) -> Result<()> {
     }
     if saved.lost_keys.len() > LISTED {
         print_line(&format!("lost or older than they were: {} more", saved.lost_keys.len() - LISTED))?;
+    }
+    if !saved.sealed.is_empty() {
+        print_line(&format!(
+            "lost: {} objects that cannot be decrypted; --encryption-key-file gives the key they were written with",
+            saved.sealed.len()
+        ))?;
     }
     if saved.unknown_keys {
         print_line("lost: further objects whose names cannot be read")?;

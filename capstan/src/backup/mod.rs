@@ -8,14 +8,17 @@ pub use pause::PAUSED_BY_RESTORE;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use capstan_apiserver::backup::{Backup, take};
+use capstan_apiserver::backup::{Backup, Summary, expect_empty, take};
+use capstan_encryption::Encryption;
 use capstan_env::Env;
 use capstan_pki::Pki;
 use capstan_store::{OpenError, Options, RealDisk, Store};
 use tempfile::NamedTempFile;
 
+use crate::encryption::{EncryptionArgs, cipher};
 use crate::output::print_line;
 
 /// Arguments of `capstan backup`.
@@ -34,6 +37,8 @@ pub struct BackupArgs {
     /// File to write; must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
+    #[command(flatten)]
+    encryption: EncryptionArgs,
 }
 
 /// Arguments of `capstan restore`.
@@ -52,6 +57,8 @@ pub struct RestoreArgs {
     /// Check the backup and the directory; create nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    encryption: EncryptionArgs,
 }
 
 pub fn backup(args: &BackupArgs) -> Result<()> {
@@ -65,7 +72,10 @@ pub fn backup(args: &BackupArgs) -> Result<()> {
     match (&args.kubeconfig, &args.data_dir) {
         (Some(kubeconfig), _) => running::fetch(kubeconfig, args.server.as_deref(), file.as_file_mut())?,
         (None, Some(dir)) => match lock(dir)? {
-            Some(disk) => copy(dir, disk, file.as_file_mut())?,
+            Some(disk) => {
+                let encryption = args.encryption.existing(dir)?;
+                copy(dir, disk, file.as_file_mut(), encryption.as_ref())?;
+            }
             None => running::fetch(&dir.join("admin.kubeconfig"), args.server.as_deref(), file.as_file_mut())
                 .with_context(|| {
                     format!("{} is in use, and the server that uses it did not make a backup", dir.display())
@@ -74,21 +84,26 @@ pub fn backup(args: &BackupArgs) -> Result<()> {
         (None, None) => bail!("use --data-dir or --kubeconfig"),
     }
     file.as_file().sync_all()?;
-    let written = read(file.path()).context("the written file is not a valid backup: retry")?;
+    let written = verify(file.path()).context("the written file is not a valid backup: retry")?;
     file.persist_noclobber(&args.to).with_context(|| format!("cannot create {}", args.to.display()))?;
     File::open(folder)?.sync_all()?;
+    let advice = match written.is_sealed {
+        true => "encrypted; a restore needs the encryption key, which is not in it",
+        false => "not encrypted: protect it like the server",
+    };
     print_line(&format!(
-        "{}: {} objects up to resource version {}, and the server's keys: protect it like the server",
+        "{}: {} objects up to resource version {}, and the server's keys; {advice}",
         args.to.display(),
-        written.objects(),
-        written.revision()
+        written.objects,
+        written.revision
     ))
 }
 
 pub fn restore(args: &RestoreArgs) -> Result<()> {
-    let backup = read(&args.from)?;
-    let (objects, revision) = (backup.objects(), backup.revision());
+    let Summary { objects, revision, .. } = verify(&args.from)?;
     let dir = &args.data_dir;
+    let known = args.encryption.existing(dir)?;
+    let backup = read(&args.from, known.as_ref())?;
     if args.dry_run {
         let empty = match std::fs::read_dir(dir) {
             Ok(mut entries) => entries.next().is_none(),
@@ -103,16 +118,25 @@ pub fn restore(args: &RestoreArgs) -> Result<()> {
             dir.display()
         ));
     }
-    make(backup, dir, args.unpaused, &format!("{objects} objects from resource version {revision}"))
+    let what = format!("{objects} objects from resource version {revision}");
+    make(backup, dir, args.unpaused, &what, &args.encryption.for_copy())
 }
 
-/// Makes a data directory, with its clusters paused or not, and says what to do next.
-pub fn make(backup: Backup, dir: &Path, unpaused: bool, what: &str) -> Result<()> {
+/// Makes an encrypted data directory, with its clusters paused or not, and says what to do next.
+pub fn make(
+    backup: Backup,
+    dir: &Path,
+    unpaused: bool,
+    what: &str,
+    encryption: &EncryptionArgs,
+) -> Result<()> {
     let beside = dir.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    expect_empty(dir)?;
     std::fs::create_dir_all(beside)?;
+    let keys = encryption.for_new(dir)?;
     let (backup, paused) =
-        if unpaused { (backup, Vec::new()) } else { pause::pause_clusters(backup, beside)? };
-    let restored = backup.restore(dir, std::time::SystemTime::now())?;
+        if unpaused { (backup, Vec::new()) } else { pause::pause_clusters(backup, beside, &keys)? };
+    let restored = backup.restore(dir, std::time::SystemTime::now(), cipher(Some(&keys)))?;
     // Hints work from any directory.
     let shown = std::path::absolute(dir)?;
     let shown = shown.display();
@@ -126,7 +150,7 @@ pub fn make(backup: Backup, dir: &Path, unpaused: bool, what: &str) -> Result<()
             paused.len()
         ))?;
     }
-    print_line(&format!("next: capstan server --data-dir {shown}"))?;
+    print_line(&format!("next: capstan server --data-dir {shown}{}", encryption.flags()))?;
     if !paused.is_empty() {
         print_line(&format!(
             "      capstan orphans -A --data-dir {shown}          # drift between the backup and what exists\n      \
@@ -149,15 +173,24 @@ fn lock(dir: &Path) -> Result<Option<RealDisk>> {
 }
 
 /// Backs up a data directory that no server uses.
-fn copy(dir: &Path, disk: RealDisk, out: &mut File) -> Result<()> {
-    let store = Store::open(disk, Options::default())?;
+fn copy(dir: &Path, disk: RealDisk, out: &mut File, encryption: Option<&Arc<Encryption>>) -> Result<()> {
+    let store = Store::open(disk, Options { cipher: cipher(encryption), ..Options::default() })?;
     let pki = Pki::load_or_create(&dir.join("pki"), Env::system())?;
     let mut out = BufWriter::new(out);
     take(&store, &pki)?.try_for_each(|piece| out.write_all(&piece))?;
     Ok(out.flush()?)
 }
 
-fn read(path: &Path) -> Result<Backup> {
+fn open(path: &Path) -> Result<BufReader<File>> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    Backup::read(&mut BufReader::with_capacity(1 << 18, file)).with_context(|| path.display().to_string())
+    Ok(BufReader::with_capacity(1 << 18, file))
+}
+
+fn read(path: &Path, encryption: Option<&Arc<Encryption>>) -> Result<Backup> {
+    let cipher = cipher(encryption);
+    Backup::read(&mut open(path)?, cipher.as_deref()).with_context(|| path.display().to_string())
+}
+
+fn verify(path: &Path) -> Result<Summary> {
+    Backup::verify(&mut open(path)?).with_context(|| path.display().to_string())
 }

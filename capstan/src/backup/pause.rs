@@ -14,11 +14,14 @@ use capstan_apiserver::backup::Backup;
 use capstan_apiserver::{Config, Server};
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{Client, KindName, ListOptions, Patch};
+use capstan_encryption::Encryption;
 use capstan_env::Env;
 use capstan_object::{Key, Object as _, Scope};
 use capstan_pki::Pki;
-use capstan_store::RealDisk;
+use capstan_store::{Cipher, RealDisk};
 use serde_json::json;
+
+use crate::encryption::cipher;
 
 /// Annotation of clusters that a restore paused, as opposed to a user.
 pub const PAUSED_BY_RESTORE: &str = "capstan.dev/paused-by-restore";
@@ -27,24 +30,27 @@ pub const PAUSED_BY_RESTORE: &str = "capstan.dev/paused-by-restore";
 const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the backup with its clusters paused, and the clusters that were not paused before.
-pub fn pause_clusters(backup: Backup, beside: &Path) -> Result<(Backup, Vec<Key>)> {
+pub fn pause_clusters(backup: Backup, beside: &Path, keys: &Arc<Encryption>) -> Result<(Backup, Vec<Key>)> {
     // In a temporary directory: after a crash no server can start from a half-finished one.
     let dir =
         tempfile::tempdir_in(beside).with_context(|| format!("cannot write to {}", beside.display()))?;
-    backup.restore(dir.path(), std::time::SystemTime::now())?;
+    let cipher = cipher(Some(keys));
+    backup.restore(dir.path(), std::time::SystemTime::now(), cipher.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let clusters = runtime.block_on(pause(dir.path())).context("cannot pause its clusters")?;
+    let clusters =
+        runtime.block_on(pause(dir.path(), cipher.clone())).context("cannot pause its clusters")?;
     drop(runtime);
     let mut file = tempfile::tempfile_in(beside)?;
     let disk = RealDisk::open(dir.path())?;
-    super::copy(dir.path(), disk, &mut file)?;
+    super::copy(dir.path(), disk, &mut file, Some(keys))?;
     file.seek(SeekFrom::Start(0))?;
-    Ok((Backup::read(&mut BufReader::new(file))?, clusters))
+    Ok((Backup::read(&mut BufReader::new(file), cipher.as_deref())?, clusters))
 }
 
-async fn pause(dir: &Path) -> Result<Vec<Key>> {
+async fn pause(dir: &Path, cipher: Option<Arc<dyn Cipher>>) -> Result<Vec<Key>> {
     let pki = Pki::load_or_create(&dir.join("pki"), Env::system())?;
-    let plane = Server::start(capstan_capi_plane::configure(Config::on_disk(dir)), Arc::new(pki)).await?;
+    let config = Config::on_disk(dir).with_cipher(cipher);
+    let plane = Server::start(capstan_capi_plane::configure(config), Arc::new(pki)).await?;
     let client = Client::in_process(plane.clone(), "capstan-restore");
     let mut definition: KindName = KindName::namespaced(
         "apiextensions.k8s.io",

@@ -88,8 +88,14 @@ async fn run_demo(args: &Args, plugins: &Plugins, mut state: State) -> Result<Ex
     let (controllers, flags) = ControllerArgs::defaults(plugins)?;
     let assembly = Assembly::new(&controllers, plugins, &flags, &env).await?;
     // The lock of the store also protects the cloud from a second demo.
-    let mut server =
-        Server::open(&args.data_dir, false, args.listen, Some(assembly), &ApiArgs::default()).await?;
+    let mut server = Server::open(
+        &args.data_dir,
+        false,
+        args.listen,
+        Some(assembly),
+        &ApiArgs::with_key_inside(&args.data_dir),
+    )
+    .await?;
     let cloud =
         Cloud::open(&args.data_dir, state.endpoint_port, args.speed, &VERSIONS, !state.applied).await?;
     let client = server.client("capstan-demo");

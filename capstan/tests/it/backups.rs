@@ -22,6 +22,13 @@ fn map(name: &str) -> Value {
            "data": {"filler": "x".repeat(500)}})
 }
 
+/// Restores a backup of a server whose key file is where it is by default.
+fn restored(file: &Path, lost: &Path, back: &Path) -> String {
+    let key = lost.with_extension("key");
+    let arguments = ["restore", "--from", text(file), "--data-dir", text(back), "--encryption-key-file"];
+    succeeded(capstan(&[&arguments[..], &[text(&key)]].concat()))
+}
+
 fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }
@@ -104,7 +111,7 @@ async fn a_backup_under_writes_holds_exactly_what_was_acknowledged_up_to_its_ver
         tokio::task::spawn_blocking(move || succeeded(capstan(&arguments.each_ref().map(String::as_str))))
             .await
             .unwrap();
-    assert!(printed.contains("protect it like the server"), "{printed}");
+    assert!(printed.contains("a restore needs the encryption key"), "{printed}");
     reached(written.load(Ordering::Relaxed) + 50).await;
     stop.store(true, Ordering::Relaxed);
     let mut acknowledged = BTreeMap::new();
@@ -113,7 +120,7 @@ async fn a_backup_under_writes_holds_exactly_what_was_acknowledged_up_to_its_ver
     }
     drop(server);
 
-    let printed = succeeded(capstan(&["restore", "--from", text(&file), "--data-dir", text(&back)]));
+    let printed = restored(&file, &lost, &back);
     let version = printed.split("from resource version ").nth(1).unwrap().split(';').next().unwrap();
     let version: u64 = version.parse().unwrap();
     acknowledged.retain(|_, at| *at <= version);
@@ -135,7 +142,7 @@ async fn a_restored_server_accepts_the_kubeconfigs_and_tokens_of_the_lost_one() 
     drop(server);
 
     assert_eq!(mode(&file), 0o600);
-    succeeded(capstan(&["restore", "--from", text(&file), "--data-dir", text(&back)]));
+    restored(&file, &lost, &back);
     for key in ["ca.key", "sa.key"] {
         assert_eq!(mode(&back.join("pki").join(key)), 0o600, "{key}");
     }
@@ -154,7 +161,7 @@ async fn a_stopped_server_is_backed_up_from_its_directory() {
     assert_eq!(ask(&server.admin(), Method::POST, MAPS, &map("kept")).await.0, 201);
     drop(server);
     succeeded(capstan(&["backup", "--data-dir", text(&lost), "--to", text(&file)]));
-    succeeded(capstan(&["restore", "--from", text(&file), "--data-dir", text(&back)]));
+    restored(&file, &lost, &back);
     let server = Server::start(&back, &["--api-only"]);
     assert_eq!(
         stored(&server, &lost.join("admin.kubeconfig")).await.into_keys().collect::<Vec<_>>(),

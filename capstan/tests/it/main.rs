@@ -4,6 +4,7 @@
 mod audits;
 mod backups;
 mod demo;
+mod encryption;
 mod manager;
 mod older;
 mod output;

@@ -56,10 +56,11 @@ fn a_first_start_that_fails_can_be_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let arguments = ["server", "--api-only", "--data-dir", text(folder.path()), "--listen", &address];
+    let dir = folder.path().join("data");
+    let arguments = ["server", "--api-only", "--data-dir", text(&dir), "--listen", &address];
     let said = failed(capstan(&arguments));
     assert!(said.contains("cannot listen on"), "{said}");
-    Server::start(folder.path(), &["--api-only"]);
+    Server::start(&dir, &["--api-only"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -219,9 +219,12 @@ async fn clusters_of_a_restored_server_are_not_reconciled_until_they_are_resumed
     let before = site.machines().await;
     assert_eq!(before.len(), 3);
     drop(server);
-    let dry = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text, "--dry-run"]));
+    let key = data.with_extension("key");
+    let restore =
+        ["restore", "--from", file, "--data-dir", back_text, "--encryption-key-file", key.to_str().unwrap()];
+    let dry = succeeded(capstan(&[&restore[..], &["--dry-run"]].concat()));
     assert!(dry.contains("the backup is valid") && !back.exists(), "{dry}");
-    let printed = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text]));
+    let printed = succeeded(capstan(&restore));
     assert!(printed.contains("1 clusters are paused") && printed.contains("capstan orphans -A"), "{printed}");
     let server = Server::start(&back, &["--simulator-url", &site.url]);
     let compared = on(&server, &["orphans", "-A"]);

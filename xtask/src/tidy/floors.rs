@@ -20,6 +20,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "crates/kubernetes/builtin",
             "crates/kubernetes/x509",
             "crates/kubernetes/etcd",
+            "crates/kubernetes/encryption",
             "crates/kubernetes/object",
             "crates/kubernetes/env",
             "crates/kubernetes/pki",

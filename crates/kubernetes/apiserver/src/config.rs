@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use capstan_env::Env;
 use capstan_oidc::Oidc;
 use capstan_pki::PkiError;
-use capstan_store::{OpenError, Options, RealDisk, Seed, Store};
+use capstan_store::{Cipher, OpenError, Options, RealDisk, Seed, Store};
 use capstan_streams::PodStreams;
 
 use crate::admission::Admission;
@@ -29,6 +29,7 @@ pub struct Config {
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) oidc: Option<Arc<Oidc>>,
     history_bytes: Option<u64>,
+    cipher: Option<Arc<dyn Cipher>>,
     policy: Option<SharedPolicy>,
 }
 
@@ -76,6 +77,7 @@ impl Config {
             audit: None,
             oidc: None,
             history_bytes: None,
+            cipher: None,
             policy: None,
         }
     }
@@ -149,6 +151,13 @@ impl Config {
         self
     }
 
+    /// Encrypts objects on disk. No effect in memory and on a store that the caller has opened.
+    #[must_use]
+    pub fn with_cipher(mut self, cipher: Option<Arc<dyn Cipher>>) -> Self {
+        self.cipher = cipher;
+        self
+    }
+
     /// Allows every request: for tests and servers that only their own process can reach.
     #[must_use]
     pub fn trusting_everybody(mut self) -> Self {
@@ -168,6 +177,7 @@ impl Config {
         let clock = self.env.clone();
         let mut options = Options::with_clock(move || clock.now().into());
         options.history_bytes = self.history_bytes.unwrap_or(options.history_bytes);
+        options.cipher = self.cipher.take();
         if let Some(store) = self.store.take() {
             return Ok((store, Policy::Reconcile(None)));
         }

@@ -10,8 +10,9 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    Digest, OpenError, Store,
+    Cipher, Digest, OpenError, Store,
     checkpoint::write_snapshot,
+    cipher::Reader,
     disk::Disk,
     image::{self, Blocks, ImageError},
     log::{
@@ -63,7 +64,8 @@ impl<D: Digest> Store<D> {
     /// A consistent image of the current state as one stream with checksums, in O(1).
     pub fn image(&self) -> Image<D> {
         let state = self.shared().state.load_full();
-        Image { revision: state.revision, blocks: Blocks::new(state.clone(), 0, state.revision) }
+        let cipher = self.shared().options.cipher.clone();
+        Image { revision: state.revision, blocks: Blocks::new(state.clone(), 0, state.revision, cipher) }
     }
 
     /// Writes an [image](Self::image) and returns its revision. Blocks on `out`.
@@ -75,6 +77,17 @@ impl<D: Digest> Store<D> {
     }
 }
 
+/// What a backup contains, as far as it is known without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupSummary {
+    /// Revision of the backup.
+    pub revision: u64,
+    /// Number of entries.
+    pub entries: u64,
+    /// Number of entries with sealed values.
+    pub sealed: u64,
+}
+
 /// A backup that was read completely and verified.
 #[derive(Clone)]
 pub struct Backup {
@@ -82,17 +95,20 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Reads and verifies a backup. Fails if any of it is damaged or truncated.
-    pub fn read(input: &mut dyn Read) -> Result<Self, OpenError> {
-        const BACKUP: &str = "the backup";
-        let state = image::read(input).map_err(|error| match error {
-            ImageError::Damaged { offset, reason } => {
-                OpenError::Damaged { file: BACKUP.into(), offset, reason }
-            }
-            ImageError::Newer(found) => OpenError::Newer { file: BACKUP.into(), found },
-            ImageError::Io(source) => OpenError::Io { operation: "read", file: BACKUP.into(), source },
-        })?;
+    /// Reads and verifies a backup. Fails if any of it is damaged or truncated, or cannot be decrypted.
+    pub fn read(input: &mut dyn Read, cipher: Option<&dyn Cipher>) -> Result<Self, OpenError> {
+        let mut reader = Reader::new(cipher);
+        let state = read_image(input, &mut reader)?;
+        reader.finish()?;
         Ok(Self { state })
+    }
+
+    /// Verifies a backup without a key: its checksums and its structure.
+    pub fn verify(input: &mut dyn Read) -> Result<BackupSummary, OpenError> {
+        let mut sealed = 0;
+        let mut count = |_: &str, _: &str, value: Option<&[u8]>| sealed += u64::from(value.is_some());
+        let state: State<()> = read_image(input, &mut Reader::visiting(&mut count))?;
+        Ok(BackupSummary { revision: state.revision, entries: state.count, sealed })
     }
 
     /// Revision of the backup.
@@ -114,7 +130,14 @@ impl Backup {
     /// store reaches it by counting below a million transactions per second, it differs for each restore, and it
     /// stays below 2^53 until the year 2255 for clients that use floating point. If the clock is behind, it is a
     /// thousand million beyond the backup's.
-    pub fn begin(self, disk: impl Disk, now: SystemTime) -> Result<Restore, OpenError> {
+    ///
+    /// With a cipher, values of the buckets that it covers are sealed.
+    pub fn begin(
+        self,
+        disk: impl Disk,
+        now: SystemTime,
+        cipher: Option<Arc<dyn Cipher>>,
+    ) -> Result<Restore, OpenError> {
         if !is_empty(&disk)? {
             return Err(OpenError::NotEmpty);
         }
@@ -126,10 +149,19 @@ impl Backup {
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let store = new_identity(&*disk).map_err(|source| failed("create", MANIFEST.into(), source))?;
         let first = revision + 1;
-        let (_, segment) = create_segment(&*disk, store, first, 0)
+        let (_, segment) = create_segment(&*disk, store, first, 0, cipher.is_some())
             .map_err(|source| failed("create", segment_name(first), source))?;
-        Ok(Restore { disk, store, segment, state, backed_up })
+        Ok(Restore { disk, store, segment, state, backed_up, cipher })
     }
+}
+
+fn read_image(input: &mut dyn Read, reader: &mut Reader<'_>) -> Result<State<()>, OpenError> {
+    const BACKUP: &str = "the backup";
+    image::read(input, reader).map_err(|error| match error {
+        ImageError::Damaged { offset, reason } => OpenError::Damaged { file: BACKUP.into(), offset, reason },
+        ImageError::Newer(found) => OpenError::Newer { file: BACKUP.into(), found },
+        ImageError::Io(source) => OpenError::Io { operation: "read", file: BACKUP.into(), source },
+    })
 }
 
 /// A restore in progress. Files that belong next to the store are written before [`Self::finish`].
@@ -140,13 +172,14 @@ pub struct Restore {
     segment: Segment,
     state: State<()>,
     backed_up: u64,
+    cipher: Option<Arc<dyn Cipher>>,
 }
 
 impl Restore {
     /// Writes the entries. After this the directory opens.
     pub fn finish(self) -> Result<Restored, OpenError> {
         let (state, revision) = (&self.state, self.state.revision);
-        let snapshot = write_snapshot(&*self.disk, state, self.store, revision)
+        let snapshot = write_snapshot(&*self.disk, state, self.store, revision, self.cipher.clone())
             .map_err(|source| failed("write", snapshot_name(revision), source))?;
         let contents = Contents {
             store: self.store,
@@ -162,7 +195,7 @@ fn failed(operation: &'static str, file: String, source: io::Error) -> OpenError
     OpenError::Io { operation, file, source }
 }
 
-/// Creates a data directory from a backup: [`Backup::read`], [`Backup::begin`] and [`Restore::finish`].
+/// Creates a data directory from a backup without encryption: [`Backup::read`], [`Backup::begin`] and [`Restore::finish`].
 pub fn restore(backup: &mut dyn Read, disk: impl Disk, now: SystemTime) -> Result<Restored, OpenError> {
-    Backup::read(backup)?.begin(disk, now)?.finish()
+    Backup::read(backup, None)?.begin(disk, now, None)?.finish()
 }

@@ -10,7 +10,7 @@ use crc32fast::Hasher;
 use tokio::runtime::Handle;
 
 use crate::{
-    Digest,
+    Cipher, Digest,
     commit::{Lane, StoreCore},
     disk::{Disk, Sequential},
     image,
@@ -85,7 +85,9 @@ impl<D> Running<D> {
         if self.0.snapshots.lock().last() == Some(&state.revision) {
             return;
         }
-        let result = add_snapshot(manifest, state);
+        let cipher = self.0.options.cipher.clone();
+        let bytes = size_estimate(state, cipher.as_deref());
+        let result = add_snapshot(manifest, state, cipher);
         self.0.counters.checkpointed(result.is_ok());
         match result {
             Ok(()) => self.0.snapshots.lock().push(state.revision),
@@ -94,7 +96,7 @@ impl<D> Running<D> {
                 tracing::warn!(%error, "cannot write a snapshot of the store; the log keeps growing")
             }
         }
-        if let Err(error) = reserve::keep(&**manifest.disk(), size_estimate(state)) {
+        if let Err(error) = reserve::keep(&**manifest.disk(), bytes) {
             tracing::debug!(%error, "cannot reserve space for the next snapshot");
         }
     }
@@ -102,8 +104,8 @@ impl<D> Running<D> {
 
 /// Writes a snapshot and adds it to the manifest. If the manifest update fails, the file is kept: the manifest on
 /// disk may already list it. The next start removes it if not.
-fn add_snapshot<D>(manifest: &Manifest, state: &State<D>) -> io::Result<()> {
-    let prefix = write_snapshot(&**manifest.disk(), state, manifest.store(), state.revision)?;
+fn add_snapshot<D>(manifest: &Manifest, state: &State<D>, cipher: Option<Arc<dyn Cipher>>) -> io::Result<()> {
+    let prefix = write_snapshot(&**manifest.disk(), state, manifest.store(), state.revision, cipher)?;
     let update = manifest.update(|contents| {
         contents.snapshots.insert(state.revision, prefix);
     });
@@ -111,8 +113,11 @@ fn add_snapshot<D>(manifest: &Manifest, state: &State<D>) -> io::Result<()> {
 }
 
 /// Upper bound of the size of a snapshot in bytes.
-pub(crate) fn size_estimate<D>(state: &State<D>) -> u64 {
-    state.weight + state.count * 64 + state.buckets.len() as u64 * 512 + 512
+pub(crate) fn size_estimate<D>(state: &State<D>, cipher: Option<&dyn Cipher>) -> u64 {
+    let sealed = |name: &Arc<str>| cipher.filter(|cipher| cipher.covers(name)).map_or(0, Cipher::overhead);
+    let sealing: u64 =
+        state.buckets.iter().map(|(name, bucket)| (sealed(name) * bucket.entries.len()) as u64).sum();
+    state.weight + sealing + state.count * 64 + state.buckets.len() as u64 * 512 + 512
 }
 
 /// Writes a snapshot under a temporary name, syncs and renames it.
@@ -121,10 +126,11 @@ pub(crate) fn write_snapshot<D>(
     state: &State<D>,
     store: u32,
     revision: u64,
+    cipher: Option<Arc<dyn Cipher>>,
 ) -> io::Result<Prefix> {
     let name = snapshot_name(revision);
     let temporary = format!("{}tmp", name.trim_end_matches("bin"));
-    let bytes = size_estimate(state);
+    let bytes = size_estimate(state, cipher.as_deref());
     // A snapshot must not use up the space that writes still have. The reserve is for that case.
     let plenty = disk.available()? / 2 >= bytes;
     let reserved = if plenty { None } else { reserve::take(disk, bytes, &temporary)? };
@@ -135,7 +141,7 @@ pub(crate) fn write_snapshot<D>(
         let file = reserved.map_or_else(|| disk.create(&temporary), Ok)?;
         let mut out = Measured { inner: Sequential { file: &*file, offset: 0 }, checksum: Hasher::new() };
         let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
-        image::write(state, store, revision, &mut buffered)?;
+        image::write(state, store, revision, cipher, &mut buffered)?;
         buffered.flush()?;
         drop(buffered);
         let prefix = Prefix { length: out.inner.offset, checksum: out.checksum.finalize() };

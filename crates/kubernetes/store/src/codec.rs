@@ -2,11 +2,18 @@
 
 use bytes::Bytes;
 
-use crate::entry::Stamp;
+use crate::{
+    cipher::{Cipher, seal},
+    entry::Stamp,
+};
 
 /// The newest format that this code reads. Later formats keep the layout of the header. Format 2 has the identity of
-/// the store in the header; format 1, which backups still use, has zero there.
-pub(crate) const VERSION: u32 = 2;
+/// the store in the header; format 1, which backups still use, has zero there. Files of format 3 may have sealed
+/// values, which earlier releases cannot read.
+pub(crate) const VERSION: u32 = 3;
+
+/// Flag in the length of a stamp: the value is sealed. A stamp has at most 20 digits.
+const SEALED: u8 = 0x80;
 
 /// Length of the header in bytes.
 pub(crate) const HEADER: usize = 32;
@@ -37,6 +44,8 @@ pub(crate) struct Header {
     pub revision: u64,
     /// Checksum of the last frame before this log segment.
     pub chain: u32,
+    /// Values may be sealed.
+    pub is_sealed: bool,
 }
 
 /// Why a header was rejected.
@@ -50,7 +59,11 @@ impl Header {
     pub fn encode(self, kind: Kind) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(kind.magic());
-        let version: u32 = if self.store == 0 { 1 } else { VERSION };
+        let version: u32 = match self {
+            Self { is_sealed: true, .. } => VERSION,
+            Self { store: 0, .. } => 1,
+            _ => 2,
+        };
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.store.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.revision.to_le_bytes());
@@ -66,7 +79,8 @@ impl Header {
             let magic = fields.take(8)?;
             let version = fields.u32()?;
             let store = fields.u32()?;
-            let header = Self { store, revision: fields.u64()?, chain: fields.u32()? };
+            let is_sealed = version == VERSION;
+            let header = Self { store, revision: fields.u64()?, chain: fields.u32()?, is_sealed };
             let sound = crc32fast::hash(&bytes[..28]) == fields.u32()? && magic == kind.magic();
             sound.then_some((version, header))
         })();
@@ -114,14 +128,21 @@ impl<'a> Fields<'a> {
         std::str::from_utf8(self.take(length.into())?).ok()
     }
 
-    /// Reads a value with its stamp and length prefix. Copies it, so that it does not keep the whole buffer alive.
-    pub fn value(&mut self) -> Option<(Bytes, Stamp)> {
-        let stamp = Stamp { start: self.u32()?, len: self.u8()? };
+    /// Reads a value with its stamp and length prefix, sealed or not.
+    pub fn value(&mut self) -> Option<RawValue<'a>> {
+        let (start, len) = (self.u32()?, self.u8()?);
         let length = self.u32()? as usize;
-        let end = (stamp.start as usize).checked_add(stamp.len.into())?;
-        let value = self.take(length)?;
-        (end <= length).then(|| (Bytes::copy_from_slice(value), stamp))
+        let stamp = Stamp { start, len: len & !SEALED };
+        Some(RawValue { stamp, bytes: self.take(length)?, is_sealed: len & SEALED != 0 })
     }
+}
+
+/// A value as it is in a file.
+#[derive(Clone, Copy)]
+pub(crate) struct RawValue<'a> {
+    pub stamp: Stamp,
+    pub bytes: &'a [u8],
+    pub is_sealed: bool,
 }
 
 /// Appends what [`Fields::name`] reads. Longer names than a `u16` can count were rejected before.
@@ -130,12 +151,26 @@ pub(crate) fn put_name(buffer: &mut Vec<u8>, name: &str) {
     buffer.extend_from_slice(name.as_bytes());
 }
 
-/// Appends what [`Fields::value`] reads.
-pub(crate) fn put_value(buffer: &mut Vec<u8>, value: &Bytes, stamp: Stamp) {
+/// Appends what [`Fields::value`] reads, sealed if there is a cipher.
+pub(crate) fn put_value(
+    buffer: &mut Vec<u8>,
+    (bucket, key): (&str, &str),
+    value: &Bytes,
+    stamp: Stamp,
+    cipher: Option<&dyn Cipher>,
+) {
     buffer.extend_from_slice(&stamp.start.to_le_bytes());
-    buffer.push(stamp.len);
+    buffer.push(if cipher.is_some() { stamp.len | SEALED } else { stamp.len });
+    let at = buffer.len();
     buffer.extend_from_slice(&(value.len() as u32).to_le_bytes());
-    buffer.extend_from_slice(value);
+    match cipher {
+        None => buffer.extend_from_slice(value),
+        Some(cipher) => {
+            seal(cipher, (bucket, key), stamp, value, buffer);
+            let length = (buffer.len() - at - 4) as u32;
+            buffer[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -144,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_header_with_any_bit_flipped_is_refused() {
-        let header = Header { store: 5, revision: 7, chain: 9 };
+        let header = Header { store: 5, revision: 7, chain: 9, is_sealed: false };
         let sound = header.encode(Kind::Log);
         assert_eq!(Header::decode(Kind::Log, &sound), Ok(header));
         assert_eq!(Header::decode(Kind::Image, &sound), Err(BadHeader::Damaged));
@@ -157,18 +192,28 @@ mod tests {
 
     #[test]
     fn a_header_without_a_store_has_the_older_format() {
-        let header = Header { store: 0, revision: 7, chain: 9 };
+        let header = Header { store: 0, revision: 7, chain: 9, is_sealed: false };
         let bytes = header.encode(Kind::Image);
         assert_eq!(bytes[8..16], [1, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(Header::decode(Kind::Image, &bytes), Ok(header));
     }
 
     #[test]
+    fn a_file_with_sealed_values_has_a_format_that_earlier_releases_refuse() {
+        for store in [0, 5] {
+            let header = Header { store, revision: 7, chain: 9, is_sealed: true };
+            let bytes = header.encode(Kind::Image);
+            assert_eq!(bytes[8..12], [3, 0, 0, 0]);
+            assert_eq!(Header::decode(Kind::Image, &bytes), Ok(header));
+        }
+    }
+
+    #[test]
     fn a_newer_format_is_distinguished_from_damage() {
-        let mut bytes = Header { store: 5, revision: 7, chain: 9 }.encode(Kind::Log);
-        bytes[8] = 3;
+        let mut bytes = Header { store: 5, revision: 7, chain: 9, is_sealed: false }.encode(Kind::Log);
+        bytes[8] = 4;
         let checksum = crc32fast::hash(&bytes[..28]);
         bytes[28..].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(Header::decode(Kind::Log, &bytes), Err(BadHeader::Newer(3)));
+        assert_eq!(Header::decode(Kind::Log, &bytes), Err(BadHeader::Newer(4)));
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    Digest, Health, Options, Write, WriteError, Written,
+    Cipher, Digest, Health, Options, Write, WriteError, Written,
     log::{AppendError, Log, Space, frame::FrameBuilder, recover::Recovered},
     metrics::Counters,
     queue::{Job, Outcome, Queue, Request},
@@ -69,9 +69,10 @@ impl<D> StoreCore<D> {
     }
 
     pub fn recovered(options: Options, recovered: Recovered<D>) -> Self {
-        let Recovered { state, window, log, snapshots, since_snapshot, damaged_files } = recovered;
+        let Recovered { state, window, log, snapshots, since_snapshot, damaged_files, stale_values } =
+            recovered;
         let shared = Self::new(options, state, window, Some(log), snapshots, since_snapshot);
-        shared.counters.opened(damaged_files);
+        shared.counters.opened(damaged_files, stale_values);
         shared
     }
 
@@ -183,6 +184,7 @@ impl<D: Digest> StoreCore<D> {
         let mut outcomes = Vec::with_capacity(group.len());
         let (mut compact, mut checkpoint, mut close) = (false, false, false);
         let mut bytes = 0;
+        let mut floor = 0;
         lane.frame.clear();
         for request in &group {
             outcomes.push(match &request.job {
@@ -190,9 +192,19 @@ impl<D: Digest> StoreCore<D> {
                     bytes +=
                         writes.iter().map(|one| (one.key().len() + one.body().len()) as u64).sum::<u64>();
                     let frame = lane.log.is_some().then_some(&mut lane.frame);
-                    transact(&mut next, writes, &mut touched, frame)
+                    transact(&mut next, writes, &mut touched, frame, self.options.cipher())
+                }
+                Job::Advance => {
+                    let frame = lane.log.as_mut().map(|log| {
+                        log.rotate_next();
+                        &mut lane.frame
+                    });
+                    transact(&mut next, &[], &mut touched, frame, None)
                 }
                 job => {
+                    if let Job::Forget(revision) = job {
+                        floor = floor.max(*revision);
+                    }
                     compact |= matches!(job, Job::Compact);
                     checkpoint |= matches!(job, Job::Checkpoint);
                     close |= matches!(job, Job::Close);
@@ -230,7 +242,11 @@ impl<D: Digest> StoreCore<D> {
                 }
             }
         }
-        if compact || next.revision > base.revision {
+        if floor > 0 {
+            let names: Vec<_> = next.buckets.keys().cloned().collect();
+            next.forget(floor.min(next.revision), names.iter().map(|name| &**name));
+        }
+        if compact || floor > 0 || next.revision > base.revision {
             forget(lane, &mut next, now, &touched, compact);
             self.publish(next, &touched);
         }
@@ -347,6 +363,7 @@ fn transact<D>(
     writes: &[Write],
     touched: &mut BTreeSet<Arc<str>>,
     frame: Option<&mut FrameBuilder>,
+    cipher: Option<&dyn Cipher>,
 ) -> Outcome<D> {
     for (index, write) in writes.iter().enumerate() {
         let current = next.get(write.bucket(), write.key());
@@ -357,7 +374,7 @@ fn transact<D>(
     let revision = next.revision + 1;
     let changes: Vec<_> = writes.iter().map(|write| Change::new(write, revision)).collect();
     if let Some(frame) = frame {
-        frame.transaction(changes.iter());
+        frame.transaction(changes.iter(), cipher);
     }
     let apply = |change: Change| {
         if !touched.contains(&change.bucket) {
@@ -367,7 +384,9 @@ fn transact<D>(
         let (entry, previous) = (event.current.clone(), event.previous.clone());
         Written { revision, entry, previous, last: event.last.clone() }
     };
-    Ok(changes.into_iter().map(apply).collect())
+    let written = changes.into_iter().map(apply).collect();
+    next.revision = revision;
+    Ok(written)
 }
 
 impl<D> From<&AppendError> for WriteError<D> {

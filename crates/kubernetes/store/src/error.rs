@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
-use crate::{Entry, codec::VERSION};
+use crate::{CipherError, Entry, Sealed, codec::VERSION};
 
 /// Why a write failed.
 #[derive(thiserror::Error)]
@@ -137,6 +137,17 @@ pub enum OpenError {
     Unlisted {
         /// The file name.
         file: String,
+    },
+    /// Values are encrypted and cannot be decrypted. Nothing was changed.
+    #[error(
+        "objects cannot be decrypted ({sealed}): {reason}; use the key that they were written with \
+         (--encryption-key-file); if it is lost, they are lost, and `capstan store salvage` saves the rest"
+    )]
+    Sealed {
+        /// The entries.
+        sealed: Sealed,
+        /// Why the first of them cannot be decrypted.
+        reason: CipherError,
     },
     /// The directory has no file of a store to salvage.
     #[error("there is no file of this store to read: restore a backup into an empty directory")]

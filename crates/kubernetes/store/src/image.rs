@@ -14,7 +14,8 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    Entry,
+    Cipher, Entry,
+    cipher::Reader,
     codec::{BadHeader, Fields, HEADER, Header, Kind, put_name, put_value},
     state::{Bucket, State},
 };
@@ -41,8 +42,14 @@ pub(crate) enum ImageError {
 }
 
 /// Writes the state as an image at `revision` with the identity of a store.
-pub(crate) fn write<D>(state: &State<D>, store: u32, revision: u64, out: &mut dyn Write) -> io::Result<()> {
-    Blocks::new(Arc::new(state.clone()), store, revision).try_for_each(|block| out.write_all(&block))
+pub(crate) fn write<D>(
+    state: &State<D>,
+    store: u32,
+    revision: u64,
+    cipher: Option<Arc<dyn Cipher>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    Blocks::new(Arc::new(state.clone()), store, revision, cipher).try_for_each(|block| out.write_all(&block))
 }
 
 fn seed(header: &[u8; HEADER]) -> [u8; 4] {
@@ -55,6 +62,7 @@ pub(crate) struct Blocks<D> {
     header: [u8; HEADER],
     number: u32,
     next: NextRecord,
+    cipher: Option<Arc<dyn Cipher>>,
 }
 
 /// The next record.
@@ -68,9 +76,10 @@ enum NextRecord {
 }
 
 impl<D> Blocks<D> {
-    pub fn new(state: Arc<State<D>>, store: u32, revision: u64) -> Self {
-        let header = Header { store, revision, chain: 0 }.encode(Kind::Image);
-        Self { state, header, number: 0, next: NextRecord::Header }
+    pub fn new(state: Arc<State<D>>, store: u32, revision: u64, cipher: Option<Arc<dyn Cipher>>) -> Self {
+        let is_sealed = cipher.is_some();
+        let header = Header { store, revision, chain: 0, is_sealed }.encode(Kind::Image);
+        Self { state, header, number: 0, next: NextRecord::Header, cipher }
     }
 
     /// Adds records until the block is full or nothing is left.
@@ -82,12 +91,13 @@ impl<D> Blocks<D> {
                     let entries = state.buckets.get(&name).map(|bucket| &bucket.entries);
                     let range =
                         (after.as_deref().map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+                    let cipher = self.cipher.as_deref().filter(|cipher| cipher.covers(&name));
                     let mut last = None;
                     for (_, entry) in entries.into_iter().flat_map(|entries| entries.range::<_, str>(range)) {
                         block.push(ENTRY);
                         block.extend_from_slice(&entry.revision.to_le_bytes());
                         put_name(block, &entry.key);
-                        put_value(block, &entry.value, entry.stamp);
+                        put_value(block, (&name, &entry.key), &entry.value, entry.stamp, cipher);
                         if block.len() >= BLOCK {
                             last = Some(entry.key.clone());
                             break;
@@ -164,7 +174,7 @@ fn block_checksum(seed: [u8; 4], head: &[u8], payload: &[u8]) -> u32 {
 }
 
 /// Reads an image. The image's revision becomes the oldest of the history.
-pub(crate) fn read<D>(input: &mut dyn Read) -> Result<State<D>, ImageError> {
+pub(crate) fn read<D>(input: &mut dyn Read, reader: &mut Reader<'_>) -> Result<State<D>, ImageError> {
     let mut header = [0; HEADER];
     fill(input, &mut header, 0)?;
     let Header { revision, .. } = Header::decode(Kind::Image, &header).map_err(|bad| match bad {
@@ -194,7 +204,7 @@ pub(crate) fn read<D>(input: &mut dyn Read) -> Result<State<D>, ImageError> {
         if block_checksum(seed(&header), &head[..8], &payload) != stored {
             return Err(damaged("a block's checksum is wrong"));
         }
-        loader.load(&payload).ok_or_else(|| damaged("a block's content makes no sense"))?;
+        loader.load(&payload, reader).ok_or_else(|| damaged("a block's content makes no sense"))?;
         offset += (head.len() + payload.len()) as u64;
         if loader.complete {
             break;
@@ -222,7 +232,7 @@ struct Loader<D> {
 }
 
 impl<D> Loader<D> {
-    fn load(&mut self, payload: &[u8]) -> Option<()> {
+    fn load(&mut self, payload: &[u8], reader: &mut Reader<'_>) -> Option<()> {
         let mut fields = Fields(payload);
         while !fields.0.is_empty() {
             if self.complete {
@@ -239,7 +249,7 @@ impl<D> Loader<D> {
                     let (name, bucket) = self.bucket.as_mut()?;
                     let revision = fields.u64()?;
                     let key: Arc<str> = fields.name()?.into();
-                    let (value, stamp) = fields.value()?;
+                    let (value, stamp) = reader.value(&fields.value()?, name, &key)?;
                     let entry = Entry::new(name.clone(), key.clone(), revision, value, stamp);
                     self.seen += 1;
                     self.state.weight += entry.weight();
@@ -277,7 +287,7 @@ pub(crate) struct Partial<D> {
 }
 
 /// Reads the intact blocks of an image.
-pub(crate) fn read_partial<D>(bytes: &[u8], revision: u64) -> Partial<D> {
+pub(crate) fn read_partial<D>(bytes: &[u8], revision: u64, reader: &mut Reader<'_>) -> Partial<D> {
     let state = State { revision, compacted: revision, ..State::empty() };
     let mut partial = Partial { state, lost_keys: Vec::new(), damage: None, unknown_keys: false };
     let header: [u8; HEADER] = match bytes.get(..HEADER).and_then(|header| header.try_into().ok()) {
@@ -316,7 +326,7 @@ pub(crate) fn read_partial<D>(bytes: &[u8], revision: u64) -> Partial<D> {
         if !is_intact {
             partial.damage = Some("a block's checksum is wrong");
         }
-        match partial.records(payload, is_intact, &mut bucket) {
+        match partial.records(payload, is_intact, &mut bucket, reader) {
             Some(end) => complete = end,
             None => {
                 bucket = None;
@@ -348,7 +358,13 @@ fn block_at<'a>(bytes: &'a [u8], number: u32, seeds: &[[u8; 4]]) -> Option<(&'a 
 impl<D> Partial<D> {
     /// Adds the records of an intact block, or the keys of a damaged one. Returns whether the image ends with it;
     /// `None` if its structure is damaged.
-    fn records(&mut self, payload: &[u8], is_intact: bool, bucket: &mut Option<Arc<str>>) -> Option<bool> {
+    fn records(
+        &mut self,
+        payload: &[u8],
+        is_intact: bool,
+        bucket: &mut Option<Arc<str>>,
+        reader: &mut Reader<'_>,
+    ) -> Option<bool> {
         let mut fields = Fields(payload);
         while !fields.0.is_empty() {
             match fields.u8()? {
@@ -365,9 +381,12 @@ impl<D> Partial<D> {
                 ENTRY => {
                     let revision = fields.u64()?;
                     let key: Arc<str> = fields.name()?.into();
-                    let (value, stamp) = fields.value()?;
+                    let raw = fields.value()?;
                     match bucket.as_ref().filter(|_| is_intact) {
-                        Some(name) => self.insert(Entry::new(name.clone(), key, revision, value, stamp)),
+                        Some(name) => {
+                            let (value, stamp) = reader.value(&raw, name, &key)?;
+                            self.insert(Entry::new(name.clone(), key, revision, value, stamp));
+                        }
                         None => {
                             let name = bucket.as_deref().unwrap_or_default();
                             self.lost_keys.push((name.to_owned(), key.to_string()));

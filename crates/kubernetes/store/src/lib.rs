@@ -23,6 +23,8 @@
 //!   of the history window, across restarts. One that cannot continue ends with an error; it never skips silently.
 //! - Damage is detected and never served. One case cannot be distinguished from a crash: damage of the very last
 //!   commit of a store that was not closed.
+//! - With a [`Cipher`], values of the buckets that it covers are sealed in every file. Values that cannot be opened stop
+//!   the start.
 //! - A file that is missing, cut off or of another store is detected when the store is opened.
 //! - On a full disk, deletes still work, in space that is kept for them, and other writes fail until there is space.
 //!   A failed sync ends writing until the next start, because the operating system may have dropped what it could
@@ -42,6 +44,7 @@
 
 mod backup;
 mod checkpoint;
+mod cipher;
 mod codec;
 mod commit;
 pub mod disk;
@@ -60,11 +63,13 @@ mod store;
 mod watch;
 mod window;
 
-pub use backup::{Backup, Image, Restore, Restored, restore};
+pub use backup::{Backup, BackupSummary, Image, Restore, Restored, restore};
+pub use cipher::{Cipher, CipherError, Sealed};
 pub use disk::{RealDisk, SimDisk};
 pub use entry::{Digest, Entry, Event, Expect, Stamped, Write, Written};
 pub use error::{HistoryError, OpenError, WatchError, WriteError};
 pub use log::salvage::{Salvaged, salvage};
+pub use log::survey::{FileValue, survey};
 pub use metrics::{Health, Metrics};
 pub use options::{Clock, Options};
 pub use snapshot::Snapshot;

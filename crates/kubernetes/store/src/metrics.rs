@@ -26,6 +26,8 @@ pub struct Metrics {
     pub checkpoint_failures: u64,
     /// Damaged files found when the store was opened that it did not need.
     pub damaged_files: u64,
+    /// Values in the files that were not sealed with the current key when the store was opened.
+    pub stale_values: u64,
 }
 
 /// Whether the store accepts writes.
@@ -51,6 +53,7 @@ pub(crate) struct Counters {
     checkpoints: AtomicU64,
     checkpoint_failures: AtomicU64,
     damaged_files: AtomicU64,
+    stale_values: AtomicU64,
 }
 
 impl Counters {
@@ -69,8 +72,9 @@ impl Counters {
         counter.fetch_add(1, Relaxed);
     }
 
-    pub fn opened(&self, damaged_files: u64) {
+    pub fn opened(&self, damaged_files: u64, stale_values: u64) {
         self.damaged_files.store(damaged_files, Relaxed);
+        self.stale_values.store(stale_values, Relaxed);
     }
 
     pub fn read(&self, entries: u64, live_bytes: u64) -> Metrics {
@@ -84,6 +88,7 @@ impl Counters {
             checkpoints: self.checkpoints.load(Relaxed),
             checkpoint_failures: self.checkpoint_failures.load(Relaxed),
             damaged_files: self.damaged_files.load(Relaxed),
+            stale_values: self.stale_values.load(Relaxed),
         }
     }
 }

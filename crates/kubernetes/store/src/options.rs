@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::window::Window;
+use crate::{Cipher, window::Window};
 
 /// Source of the current time.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -27,6 +27,8 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Only used for the age of history.
     pub clock: Clock,
+    /// Seals values on disk. `None` leaves all of them plain.
+    pub cipher: Option<Arc<dyn Cipher>>,
 }
 
 impl Options {
@@ -37,6 +39,10 @@ impl Options {
 
     pub(crate) fn window(&self) -> Window {
         Window::new(self.history_revisions, self.history_age, self.history_bytes)
+    }
+
+    pub(crate) fn cipher(&self) -> Option<&dyn Cipher> {
+        self.cipher.as_deref()
     }
 
     /// Milliseconds since 1970, as the log records it.
@@ -58,6 +64,7 @@ impl Default for Options {
             checkpoint_bytes: 64 << 20,
             segment_bytes: 64 << 20,
             clock: Arc::new(|| SystemTime::UNIX_EPOCH),
+            cipher: None,
         }
     }
 }

@@ -18,6 +18,10 @@ pub(crate) type Outcome<D> = Result<Vec<Written<D>>, WriteError<D>>;
 pub(crate) enum Job {
     Write(Vec<Write>, Space),
     Compact,
+    /// Begins a new segment with a transaction without changes.
+    Advance,
+    /// Drops the history up to a revision.
+    Forget(u64),
     Checkpoint,
     Close,
 }
@@ -34,6 +38,7 @@ impl Job {
     pub fn space(&self) -> Option<Space> {
         match self {
             Self::Write(_, space) => Some(*space),
+            Self::Advance => Some(Space::Ordinary),
             _ => None,
         }
     }

@@ -132,6 +132,15 @@ impl<D> State<D> {
         event
     }
 
+    /// Removes an entry without an event.
+    pub fn remove(&mut self, bucket: &str, key: &str) {
+        let Some(slot) = self.buckets.get_mut(bucket) else { return };
+        if let Some(entry) = Arc::make_mut(slot).entries.remove(key) {
+            self.weight -= entry.weight();
+            self.count -= 1;
+        }
+    }
+
     /// Drops the events up to `floor` in the given buckets.
     pub fn forget<'a>(&mut self, floor: u64, buckets: impl IntoIterator<Item = &'a str>) {
         self.compacted = self.compacted.max(floor);

@@ -156,6 +156,31 @@ impl<D: Digest> Store<D> {
         Ok(())
     }
 
+    /// Writes every value anew, sealed with the current key, and drops all history and the files that have it. Watches
+    /// from before must list again. If it is interrupted, nothing is lost; call it again.
+    pub async fn reseal(&self) -> Result<(), WriteError<D>> {
+        let shared = self.shared();
+        shared.submit(Job::Advance).await?;
+        let revision = self.revision();
+        // A snapshot that was already being written does not have that revision.
+        for _ in 0..3 {
+            self.checkpoint().await?;
+            let newest = shared.snapshots.lock().last().copied();
+            if let Some(newest) = newest.filter(|newest| *newest >= revision || !shared.durable) {
+                return shared.submit(Job::Forget(newest)).await.map(|_| ());
+            }
+        }
+        if shared.durable { Err(WriteError::Full) } else { Ok(()) }
+    }
+
+    /// Seals bytes that belong beside the store, such as its keys in a backup; `None` without a cipher.
+    pub fn seal(&self, context: &str, value: &[u8]) -> Option<Vec<u8>> {
+        let cipher = self.shared().options.cipher()?;
+        let mut out = Vec::with_capacity(value.len() + cipher.overhead());
+        cipher.seal("", context.as_bytes(), value, &mut out);
+        Some(out)
+    }
+
     async fn checkpoint_over(&self) {
         let shared = self.shared();
         loop {

@@ -43,6 +43,6 @@ async fn a_backup_shows_the_moment_it_was_asked_for() {
     let stream = client.watch(PATH).await;
     let (_, after) = client.create(maps, &json!({"metadata": {"name": "after"}})).await;
     let bytes = stream.collect().await;
-    let backup = Backup::read(&mut &bytes[..]).expect("a whole backup");
+    let backup = Backup::read(&mut &bytes[..], None).expect("a whole backup");
     assert!((version(&before)..version(&after)).contains(&backup.revision()));
 }

@@ -70,6 +70,11 @@ impl RealDisk {
         }
     }
 
+    /// Opens a directory read-only while another process may use it. Files can change and vanish.
+    pub fn shared(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), _lock: None, read_only: true }
+    }
+
     /// Whether a directory contains a file of a store. False if it does not exist.
     pub fn holds_store(path: &Path) -> io::Result<bool> {
         let entries = match fs::read_dir(path) {

@@ -5,6 +5,7 @@
 //! marks that the store was closed cleanly.
 
 use crate::{
+    cipher::{Cipher, Reader},
     codec::{Fields, put_name, put_value},
     state::Change,
 };
@@ -30,13 +31,19 @@ impl FrameBuilder {
     }
 
     /// Adds a transaction.
-    pub fn transaction<'a>(&mut self, changes: impl ExactSizeIterator<Item = &'a Change>) {
+    pub fn transaction<'a>(
+        &mut self,
+        changes: impl ExactSizeIterator<Item = &'a Change>,
+        cipher: Option<&dyn Cipher>,
+    ) {
         self.buffer.extend_from_slice(&(changes.len() as u32).to_le_bytes());
         for change in changes {
             self.buffer.push(u8::from(change.deletes));
             put_name(&mut self.buffer, &change.bucket);
             put_name(&mut self.buffer, &change.key);
-            put_value(&mut self.buffer, &change.value, change.stamp);
+            let Change { bucket, key, value, stamp, .. } = change;
+            let cipher = cipher.filter(|cipher| cipher.covers(bucket));
+            put_value(&mut self.buffer, (bucket, key), value, *stamp, cipher);
         }
     }
 
@@ -130,7 +137,7 @@ impl<'a> Frame<'a> {
 
     /// The transactions, each with its revision. `None` if the payload is malformed, which a valid checksum rules out
     /// unless this code has a bug.
-    pub fn transactions(&self) -> Option<Vec<(u64, Vec<Change>)>> {
+    pub fn transactions(&self, reader: &mut Reader<'_>) -> Option<Vec<(u64, Vec<Change>)>> {
         let mut fields = Fields(self.payload);
         let mut transactions = Vec::new();
         while !fields.0.is_empty() {
@@ -138,8 +145,9 @@ impl<'a> Frame<'a> {
             let mut changes = Vec::with_capacity((count as usize).min(1024));
             for _ in 0..count {
                 let deletes = fields.u8()? != 0;
-                let (bucket, key) = (fields.name()?.into(), fields.name()?.into());
-                let (value, stamp) = fields.value()?;
+                let (bucket, key) = (fields.name()?, fields.name()?);
+                let (value, stamp) = reader.value(&fields.value()?, bucket, key)?;
+                let (bucket, key) = (bucket.into(), key.into());
                 changes.push(Change { bucket, key, value, stamp, mark: 0, deletes });
             }
             transactions.push((self.revision + transactions.len() as u64, changes));
@@ -159,7 +167,7 @@ mod tests {
         let mut builder = FrameBuilder::default();
         builder.clear();
         for revision in [8, 9] {
-            builder.transaction([Change::new(&write, revision)].iter());
+            builder.transaction([Change::new(&write, revision)].iter(), None);
         }
         builder.finish(8, 5, 77).0.to_vec()
     }
@@ -169,7 +177,7 @@ mod tests {
         let bytes = sample();
         let frame = Frame::decode(&bytes).unwrap();
         assert_eq!((frame.revision, frame.time, frame.chain, frame.size()), (8, 5, 77, bytes.len()));
-        let transactions = frame.transactions().unwrap();
+        let transactions = frame.transactions(&mut Reader::new(None)).unwrap();
         let values: Vec<_> =
             transactions.iter().map(|(revision, changes)| (*revision, changes[0].value.clone())).collect();
         assert_eq!(values, [(8, "{\"revision\":8}".into()), (9, "{\"revision\":9}".into())]);

@@ -9,6 +9,7 @@
 pub(crate) mod frame;
 pub(crate) mod recover;
 pub(crate) mod salvage;
+pub(crate) mod survey;
 pub(crate) mod verify;
 
 use std::{io, sync::Arc};
@@ -55,6 +56,8 @@ type Failure = (&'static str, io::Error);
 pub(crate) struct Log {
     manifest: Arc<Manifest>,
     segment_bytes: u64,
+    /// New segments may have sealed values.
+    is_sealed: bool,
     file: Box<dyn DiskFile>,
     /// First revisions of the segments, oldest first. The last one is `file`.
     segments: Vec<u64>,
@@ -88,13 +91,20 @@ pub(crate) struct End {
 
 impl Log {
     /// The log of a store whose files the manifest lists. The last segment ends at `end`.
-    pub fn at_end(manifest: Arc<Manifest>, segment_bytes: u64, at: End, rotate: bool) -> Self {
+    pub fn at_end(
+        manifest: Arc<Manifest>,
+        segment_bytes: u64,
+        is_sealed: bool,
+        at: End,
+        rotate: bool,
+    ) -> Self {
         let segments = manifest.contents().segments.keys().copied().collect();
         let End { file, end, reserved, chain, checksum } = at;
         let (dirty, in_doubt, purge_failed, failed) = (None, false, false, None);
         Self {
             manifest,
             segment_bytes,
+            is_sealed,
             file,
             segments,
             end,
@@ -251,8 +261,8 @@ impl Log {
     /// new one. A crash before it leaves a segment without frames, a crash after it a segment with zeros at its end.
     fn rotate(&mut self, first: u64) -> Result<(), Failure> {
         let disk = self.manifest.disk().clone();
-        let created =
-            create_segment(&*disk, self.manifest.store(), first, self.chain).map_err(UpdateError::Unchanged);
+        let created = create_segment(&*disk, self.manifest.store(), first, self.chain, self.is_sealed)
+            .map_err(UpdateError::Unchanged);
         let created = created.and_then(|(file, segment)| {
             let (old, prefix) = (self.segments.last().copied(), self.prefix());
             self.manifest.update(|contents| {
@@ -347,9 +357,10 @@ pub(crate) fn create_segment(
     store: u32,
     first: u64,
     chain: u32,
+    is_sealed: bool,
 ) -> io::Result<(Box<dyn DiskFile>, Segment)> {
     let file = disk.create(&segment_name(first))?;
-    let header = Header { store, revision: first, chain }.encode(Kind::Log);
+    let header = Header { store, revision: first, chain, is_sealed }.encode(Kind::Log);
     file.write_at(0, &header)?;
     let size = file.reserve(disk.reserve_unit())?;
     file.sync_data()?;

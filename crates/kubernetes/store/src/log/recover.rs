@@ -18,7 +18,8 @@ use super::{
     verify::{self, Listing, failed as io},
 };
 use crate::{
-    Options,
+    CipherError, Options,
+    cipher::Reader,
     codec::{BadHeader, HEADER, Header, Kind},
     disk::{Disk, DiskFile, Sequential},
     error::OpenError,
@@ -43,6 +44,8 @@ pub(crate) struct Recovered<D> {
     pub since_snapshot: u64,
     /// Number of files that were damaged and not needed.
     pub damaged_files: u64,
+    /// Number of values in the files that are not sealed with the current key.
+    pub stale_values: u64,
 }
 
 /// Whether a directory contains no store and no part of one.
@@ -95,7 +98,7 @@ fn remove_unfinished(disk: &dyn Disk, unfinished: Vec<String>) -> Result<(), Ope
 fn create<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recovered<D>, OpenError> {
     let first = FIRST_REVISION + 1;
     let store = new_identity(&*disk).map_err(|source| io("create", MANIFEST, source))?;
-    let (file, segment) = create_segment(&*disk, store, first, 0)
+    let (file, segment) = create_segment(&*disk, store, first, 0, options.cipher.is_some())
         .map_err(|source| io("create", &segment_name(first), source))?;
     let manifest = Arc::new(Manifest::new(disk.clone(), Contents::default()));
     let contents = Contents { store, segments: BTreeMap::from([(first, segment)]), ..Contents::default() };
@@ -107,10 +110,11 @@ fn create<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recovered<D>, Ope
     Ok(Recovered {
         state: State::empty(),
         window: options.window(),
-        log: Log::at_end(manifest, options.segment_bytes, at, false),
+        log: Log::at_end(manifest, options.segment_bytes, options.cipher.is_some(), at, false),
         snapshots: Vec::new(),
         since_snapshot: 0,
         damaged_files: 0,
+        stale_values: 0,
     })
 }
 
@@ -182,7 +186,7 @@ fn unrecorded(disk: &dyn Disk, listing: Listing) -> Result<Option<Files>, OpenEr
     let mut damaged = BTreeMap::new();
     // Read completely, once: from now on the manifest has their checksums.
     for revision in &snapshots {
-        match load::<()>(disk, *revision) {
+        match load::<()>(disk, *revision, &mut Reader::visiting(&mut |_, _, _| {})) {
             Err(error @ OpenError::Damaged { .. }) => {
                 damaged.insert(FileName::Snapshot(*revision), error);
             }
@@ -220,6 +224,8 @@ struct Rebuilt<D> {
     /// The replayed segments and their content.
     segments: BTreeMap<u64, Prefix>,
     last: LastSegment,
+    /// Values that are not sealed with the current key.
+    stale_values: u64,
 }
 
 struct LastSegment {
@@ -243,6 +249,12 @@ fn rebuild<D>(disk: &dyn Disk, options: &Options, files: &Files) -> Result<Rebui
     for base in complete.into_iter().chain(snapshots) {
         match rebuild_from(disk, options, files, base) {
             Err(error @ OpenError::Damaged { .. }) => damage = Some(error),
+            // A key that was removed too early may only be needed for history. One that is not available now may be
+            // later, and then nothing is lost.
+            Err(OpenError::Sealed { sealed, reason }) if !matches!(reason, CipherError::Unavailable(_)) => {
+                tracing::warn!(%sealed, %reason, "values of the history cannot be decrypted");
+                damage = Some(OpenError::Sealed { sealed, reason });
+            }
             result => return result,
         }
     }
@@ -263,22 +275,24 @@ fn rebuild_from<D>(
     if let Some(damage) = needed.filter_map(|file| files.damaged.get(&file)).next() {
         return Err(damage.again());
     }
+    let mut reader = Reader::new(options.cipher());
     let state = match base {
         None => State::empty(),
-        Some(revision) => load(disk, revision)?,
+        Some(revision) => load(disk, revision, &mut reader)?,
     };
     let sound = |revision: &&u64| !files.damaged.contains_key(&FileName::Snapshot(**revision));
     let newest_snapshot = files.snapshots.iter().rfind(sound).copied().unwrap_or(0);
     let mut replay =
         Replay { newest_snapshot, window: options.window(), state, chain: None, since_snapshot: 0 };
     let mut replayed = BTreeMap::new();
-    let last = replay.run(disk, options, segments, &mut replayed)?;
+    let last = replay.run(disk, options, segments, &mut replayed, &mut reader)?;
+    let stale_values = reader.finish()?;
     if replay.state.revision < newest_snapshot {
         let file = segment_name(segments.last().copied().unwrap_or_default());
         let reason = "the log ends before the newest snapshot: its end is missing";
         return Err(OpenError::Damaged { file, offset: last.end as u64, reason });
     }
-    Ok(Rebuilt { base, replay, segments: replayed, last })
+    Ok(Rebuilt { base, replay, segments: replayed, last, stale_values })
 }
 
 /// Makes the disk consistent with what was read, and the manifest with the disk.
@@ -288,7 +302,7 @@ fn settle<D>(
     files: Files,
     rebuilt: Rebuilt<D>,
 ) -> Result<Recovered<D>, OpenError> {
-    let Rebuilt { base, replay, segments, last } = rebuilt;
+    let Rebuilt { base, replay, segments, last, stale_values } = rebuilt;
     let Replay { mut state, mut window, chain, since_snapshot, .. } = replay;
     let current = segments.keys().last().copied().unwrap_or_default();
     let name = segment_name(current);
@@ -324,7 +338,7 @@ fn settle<D>(
     let manifest = Arc::new(Manifest::new(disk.clone(), files.recorded.clone()));
     let adopted = files.recorded.store == 0;
     record(&manifest, contents, &files)?;
-    keep_reserve(&*disk, crate::checkpoint::size_estimate(&state));
+    keep_reserve(&*disk, crate::checkpoint::size_estimate(&state, options.cipher()));
     forget(&mut state, &mut window, options.now());
     let checksum =
         crc32fast::Hasher::new_with_initial_len(crc32fast::hash(&last.bytes[..last.end]), last.end as u64);
@@ -335,10 +349,12 @@ fn settle<D>(
     };
     let at =
         End { file: last.file, end: last.end as u64, reserved, chain: chain.unwrap_or_default(), checksum };
-    // Segments of an earlier release have no store identity; the next one does.
-    let log = Log::at_end(manifest, options.segment_bytes, at, adopted);
+    // Segments of an earlier release have no store identity, and those before encryption have another format.
+    let is_sealed = options.cipher.is_some();
+    let unsealed = is_sealed && !Header::decode(Kind::Log, &last.bytes).is_ok_and(|header| header.is_sealed);
+    let log = Log::at_end(manifest, options.segment_bytes, is_sealed, at, adopted || unsealed);
     let damaged_files = files.damaged.len() as u64;
-    Ok(Recovered { state, window, log, snapshots, since_snapshot, damaged_files })
+    Ok(Recovered { state, window, log, snapshots, since_snapshot, damaged_files, stale_values })
 }
 
 /// Writes the manifest and removes files that it no longer lists.
@@ -404,11 +420,15 @@ impl LastSegment {
     }
 }
 
-pub(crate) fn load<D>(disk: &dyn Disk, revision: u64) -> Result<State<D>, OpenError> {
+pub(crate) fn load<D>(
+    disk: &dyn Disk,
+    revision: u64,
+    reader: &mut Reader<'_>,
+) -> Result<State<D>, OpenError> {
     let name = snapshot_name(revision);
     let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
     let mut input = BufReader::with_capacity(1 << 20, Sequential { file: &*file, offset: 0 });
-    let state: State<D> = image::read(&mut input).map_err(|error| match error {
+    let state: State<D> = image::read(&mut input, reader).map_err(|error| match error {
         ImageError::Damaged { offset, reason } => OpenError::Damaged { file: name.clone(), offset, reason },
         ImageError::Newer(found) => OpenError::Newer { file: name.clone(), found },
         ImageError::Io(source) => io("read", &name, source),
@@ -450,6 +470,7 @@ impl<D> Replay<D> {
         options: &Options,
         segments: &[u64],
         replayed: &mut BTreeMap<u64, Prefix>,
+        reader: &mut Reader<'_>,
     ) -> Result<LastSegment, OpenError> {
         let mut forgotten = self.state.revision;
         let mut expected = segments.first().copied().unwrap_or_default();
@@ -464,7 +485,7 @@ impl<D> Replay<D> {
             let mut last_frame = end;
             while end < bytes.len() {
                 let Some(frame) = self.valid_frame(&bytes[end..], expected) else { break };
-                expected = self.apply(&frame, &name, end as u64)?;
+                expected = self.apply(&frame, &name, end as u64, reader)?;
                 last_frame = end;
                 end += frame.size();
                 if self.state.revision >= forgotten + DROP_HISTORY_EVERY {
@@ -503,16 +524,24 @@ impl<D> Replay<D> {
     }
 
     /// Applies transactions that the base does not have and returns the next revision.
-    fn apply(&mut self, frame: &Frame<'_>, name: &str, offset: u64) -> Result<u64, OpenError> {
+    fn apply(
+        &mut self,
+        frame: &Frame<'_>,
+        name: &str,
+        offset: u64,
+        reader: &mut Reader<'_>,
+    ) -> Result<u64, OpenError> {
         let reason = "a frame's content is malformed";
         let damaged = || OpenError::Damaged { file: name.to_owned(), offset, reason };
-        let transactions = frame.transactions().ok_or_else(damaged)?;
+        let transactions = frame.transactions(reader).ok_or_else(damaged)?;
         let next = frame.revision + transactions.len() as u64;
         for (revision, changes) in transactions {
             if revision > self.state.revision {
                 for change in changes {
                     self.state.apply(change, revision);
                 }
+                // A transaction may have no changes.
+                self.state.revision = revision;
             }
         }
         if next > frame.revision {

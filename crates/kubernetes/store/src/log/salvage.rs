@@ -13,7 +13,8 @@ use super::{
     verify::{self, Finding, Listing, failed as io},
 };
 use crate::{
-    Backup,
+    Backup, Cipher,
+    cipher::Reader,
     codec::HEADER,
     disk::Disk,
     error::OpenError,
@@ -37,6 +38,8 @@ pub struct Salvaged {
     pub lost_keys: Vec<(String, String)>,
     /// Further entries may be lost whose keys are unknown.
     pub unknown_keys: bool,
+    /// Bucket and key of entries that are encrypted and cannot be decrypted.
+    pub sealed: Vec<(String, String)>,
 }
 
 impl Salvaged {
@@ -46,6 +49,7 @@ impl Salvaged {
             && self.lost_from.is_none()
             && self.lost_keys.is_empty()
             && !self.unknown_keys
+            && self.sealed.is_empty()
     }
 }
 
@@ -57,17 +61,19 @@ impl fmt::Debug for Salvaged {
             .field("lost_from", &self.lost_from)
             .field("lost_keys", &self.lost_keys)
             .field("unknown_keys", &self.unknown_keys)
+            .field("sealed", &self.sealed)
             .finish_non_exhaustive()
     }
 }
 
 /// Reads what is readable of a store. Fails only if there is no file of a store, or on I/O errors.
-pub fn salvage(disk: &dyn Disk) -> Result<Salvaged, OpenError> {
+pub fn salvage(disk: &dyn Disk, cipher: Option<&dyn Cipher>) -> Result<Salvaged, OpenError> {
     let listing = Listing::read(disk)?;
     let FileSurvey { files, usable, end_is_known } = FileSurvey::gather(disk, &listing)?;
     if usable.is_empty() {
         return Err(OpenError::Nothing);
     }
+    let mut reader = Reader::new(cipher);
     let mut partials = BTreeMap::new();
     let mut base = State::empty();
     for revision in usable.iter().filter_map(|file| match file {
@@ -76,7 +82,7 @@ pub fn salvage(disk: &dyn Disk) -> Result<Salvaged, OpenError> {
     }) {
         let name = snapshot_name(revision);
         let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
-        let partial: Partial<()> = read_partial(&read_all(&*file, &name)?, revision);
+        let partial: Partial<()> = read_partial(&read_all(&*file, &name)?, revision, &mut reader);
         if partial.damage.is_none() {
             base = partial.state;
         } else {
@@ -99,11 +105,19 @@ pub fn salvage(disk: &dyn Disk) -> Result<Salvaged, OpenError> {
         }
         let name = segment_name(first);
         let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
-        unreadable_end = walk.segment(first, &read_all(&*file, &name)?);
+        unreadable_end = walk.segment(first, &read_all(&*file, &name)?, &mut reader);
     }
     walk.merge_before(u64::MAX);
     let Walk { expected, mut state, gaps, mut lost_keys, unknown_keys, .. } = walk;
     state.revision = state.revision.max(expected - 1);
+    let sealed: Vec<(String, String)> = reader
+        .unreadable()
+        .filter(|(bucket, key)| state.get(bucket, key).is_some_and(|entry| entry.value.is_empty()))
+        .map(|(bucket, key)| (bucket.to_owned(), key.to_owned()))
+        .collect();
+    for (bucket, key) in &sealed {
+        state.remove(bucket, key);
+    }
     lost_keys.sort();
     lost_keys.dedup();
     Ok(Salvaged {
@@ -113,6 +127,7 @@ pub fn salvage(disk: &dyn Disk) -> Result<Salvaged, OpenError> {
         lost_from: (!end_is_known || unreadable_end).then_some(expected),
         lost_keys,
         unknown_keys,
+        sealed,
     })
 }
 
@@ -224,7 +239,7 @@ impl Default for Walk {
 
 impl Walk {
     /// Applies the valid frames of a segment. Returns whether invalid data follows.
-    fn segment(&mut self, first: u64, bytes: &[u8]) -> bool {
+    fn segment(&mut self, first: u64, bytes: &[u8], reader: &mut Reader<'_>) -> bool {
         self.chain = None;
         self.reach(first);
         let mut offset = HEADER.min(bytes.len());
@@ -233,7 +248,7 @@ impl Walk {
             let Some(end) = rest.iter().rposition(|byte| *byte != 0) else { return false };
             let follows = |frame: &Frame<'_>| self.chain.is_none_or(|chain| chain == frame.chain);
             if let Some(frame) = Frame::decode(rest).filter(follows) {
-                self.frame(&frame);
+                self.frame(&frame, reader);
                 offset += frame.size();
                 continue;
             }
@@ -247,9 +262,9 @@ impl Walk {
         }
     }
 
-    fn frame(&mut self, frame: &Frame<'_>) {
+    fn frame(&mut self, frame: &Frame<'_>, reader: &mut Reader<'_>) {
         self.chain = Some(frame.checksum);
-        let Some(transactions) = frame.transactions() else { return };
+        let Some(transactions) = frame.transactions(reader) else { return };
         let next = frame.revision + transactions.len() as u64;
         if next <= self.expected {
             return;

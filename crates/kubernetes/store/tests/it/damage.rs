@@ -113,7 +113,7 @@ fn a_file_that_is_missing_cut_off_or_replaced_is_named_with_advice() {
                 for name in before.list().unwrap() {
                     assert_eq!(before.content(&name), copy.content(&name), "{what}: {name} was changed");
                 }
-                let saved = match salvage(&copy) {
+                let saved = match salvage(&copy, None) {
                     Ok(saved) => saved,
                     Err(OpenError::Nothing) if writes == 3 && name.starts_with("wal-") => continue,
                     Err(error) => panic!("{what}: {error}"),
@@ -152,7 +152,7 @@ fn after_a_clean_stop_a_flipped_bit_anywhere_is_detected_or_harmless() {
                     assert_eq!(file, name, "the damaged file is named");
                     let copy = disk.copied();
                     copy.flip(&name, offset, mask);
-                    let saved = salvage(&copy).unwrap();
+                    let saved = salvage(&copy, None).unwrap();
                     assert!(
                         name == MANIFEST || saved.files.iter().any(|(file, _)| *file == name),
                         "{saved:?}"
@@ -262,6 +262,6 @@ fn a_newer_format_is_refused_with_the_way_out() {
     file.write_at(0, &header).unwrap();
     let error = Store::<()>::open(copy, options()).map(|_| ()).unwrap_err().to_string();
     let expected =
-        format!("{newest_segment} has format 9, this program reads up to 2: use the newer program");
+        format!("{newest_segment} has format 9, this program reads up to 3: use the newer program");
     assert_eq!(error, expected);
 }

@@ -11,5 +11,6 @@ mod model;
 mod real;
 mod releases;
 mod rounds;
+mod sealing;
 mod watches;
 mod writes;

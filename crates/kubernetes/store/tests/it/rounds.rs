@@ -111,7 +111,7 @@ fn every_loss_is_reported_and_none_is_silent() {
             Err(error) => {
                 reported += 1;
                 assert!(error.to_string().contains(&name), "round {round}: {name}: {error}");
-                match capstan_store::salvage(&copy) {
+                match capstan_store::salvage(&copy, None) {
                     Ok(saved) => Salvage(&saved).check(&model, &format!("round {round}: {name}")),
                     Err(error) => assert!(matches!(error, OpenError::Nothing), "{error}"),
                 }

@@ -242,7 +242,7 @@ impl Salvage<'_> {
     pub fn check(&self, model: &Model, what: &str) {
         let disk = SimDisk::new(1);
         let saved = self.0;
-        saved.backup.clone().begin(disk.clone(), SystemTime::UNIX_EPOCH).unwrap().finish().unwrap();
+        saved.backup.clone().begin(disk.clone(), SystemTime::UNIX_EPOCH, None).unwrap().finish().unwrap();
         let store: Plain = Store::open(disk.restart(), Options::default()).unwrap();
         for bucket in BUCKETS {
             let (found, expected) = (values(&store.snapshot(bucket)), model.at(bucket, u64::MAX));
