@@ -124,7 +124,8 @@ const SIM: &[&str] = &[
     "crates/sim/site/**",
     "crates/user-data/**",
 ];
-const CLOUDSTACK: &[&str] = &["crates/clouds/cloudstack/**", "crates/sim/cloudstack/**"];
+const CLOUDSTACK: &[&str] =
+    &["crates/clouds/cloudstack/**", "crates/clouds/http/**", "crates/sim/cloudstack/**"];
 const HARNESS: &[&str] = &["crates/sim/faults/**", "crates/sim/harness/**", "crates/sim/scenarios/**"];
 const BINARY: &[&str] = &["capstan/src/**", "crates/view/**"];
 

@@ -63,10 +63,14 @@ const FLOORS: &[(&str, &[&str])] = &[
     (
         "clouds",
         &[
+            "crates/clouds/http",
             "crates/clouds/cloudstack/types",
             "crates/clouds/cloudstack/client",
             "crates/clouds/cloudstack/provider",
             "crates/clouds/cloudstack",
+            "crates/clouds/openstack/types",
+            "crates/clouds/openstack/client",
+            "crates/clouds/openstack/provider",
             "crates/clouds/openstack",
             "crates/clouds/kvm",
         ],

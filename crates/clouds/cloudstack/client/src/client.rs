@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_cloud_http::TransportError;
 use http::{HeaderMap, Method, Request, Uri, header};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use crate::endpoint::Endpoint;
 use crate::error::{Class, Code, Error, ErrorKind};
 use crate::jobs::Board;
 use crate::policy::Policy;
-use crate::transport::TransportError;
 use crate::{envelope, parameters, sign, url_hint};
 
 /// The longest query sent by GET. Servers read request lines of about 8 KiB.

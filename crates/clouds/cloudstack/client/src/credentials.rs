@@ -1,42 +1,9 @@
 //! Keys, and how they change while the client runs.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use serde::{Deserialize, Serialize, Serializer};
-
-/// What stands in place of a secret wherever one might be seen.
-const REDACTED: &str = "[redacted]";
-
-/// Text that shows itself only to whoever asks for it by name.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hides a text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(REDACTED)
-    }
-}
-
-impl Serialize for Secret {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(REDACTED)
-    }
-}
+use capstan_cloud_http::{Secret, redact};
 
 /// The key pair of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +30,7 @@ impl Credentials {
 
     /// A text of somebody else's without these keys in it.
     pub(crate) fn redact(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for key in [self.api_key(), self.secret_key()] {
-            if !key.is_empty() && text.contains(key) {
-                text = text.replace(key, REDACTED);
-            }
-        }
-        text
+        redact(text, [self.api_key(), self.secret_key()])
     }
 }
 

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_cloud_http::Transport;
 use http::Uri;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::metrics::Metrics;
-use crate::transport::Transport;
 
 /// The wall clock: signatures expire by it. Waiting is by Tokio's.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

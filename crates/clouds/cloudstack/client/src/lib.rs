@@ -44,13 +44,13 @@ mod policy;
 pub mod sign;
 #[cfg(test)]
 mod tests;
-mod transport;
 mod url_hint;
 mod user_data;
 
+pub use capstan_cloud_http::{Https, HttpsOptions, Secret, Transport, TransportError, Trust, TrustError};
 pub use client::Client;
 pub use command::{Call, Command, Effect, Job, List, Stable};
-pub use credentials::{CredentialSource, Credentials, Rotating, Secret};
+pub use credentials::{CredentialSource, Credentials, Rotating};
 pub use endpoint::{Clock, Endpoint, Limits, UrlError};
 pub use error::{Class, Code, Error, ErrorKind, Refusal};
 pub use id::*;
@@ -58,5 +58,4 @@ pub use jobs::{JobState, Submitted};
 pub use metrics::Metrics;
 pub use parameters::flatten;
 pub use policy::{Patience, Policy};
-pub use transport::{Https, HttpsOptions, Transport, TransportError, Trust, TrustError};
 pub use user_data::{UserData, UserDataError};

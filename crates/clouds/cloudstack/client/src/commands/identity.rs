@@ -1,10 +1,10 @@
 //! Who is who, and how much they may have.
 
-use serde::{Serialize, Serializer};
+use capstan_cloud_http::{Secret, exposed};
+use serde::Serialize;
 
 use super::Scope;
 use crate::command::{calls, jobs, lists};
-use crate::credentials::Secret;
 use crate::id::{AccountId, DomainId, ProjectId, UserId};
 use crate::model::{Account, Domain, Project, ResourceLimit, User, UserKeys};
 
@@ -96,10 +96,6 @@ pub struct ListResourceLimits {
     /// Whose.
     #[serde(flatten)]
     pub scope: Scope,
-}
-
-fn exposed<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(secret.expose())
 }
 
 lists! {

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Amount, Tag, words};
-use crate::credentials::Secret;
 use crate::id::{AccountId, DomainId, ProjectId, SshKeyPairId, UserId};
 use crate::loose;
+use capstan_cloud_http::Secret;
 
 /// What is left of the limits of an account, domain or project. Absent where the caller may not know.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

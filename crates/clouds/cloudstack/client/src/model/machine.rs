@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Tag, words};
-use crate::credentials::Secret;
 use crate::id::{
     AffinityGroupId, DomainId, HostId, JobId, NetworkId, NicId, ProjectId, ServiceOfferingId, TemplateId,
     VirtualMachineId, ZoneId,
 };
 use crate::loose;
+use capstan_cloud_http::Secret;
 
 words! {
     /// What a machine is doing.

@@ -1,4 +1,5 @@
-//! HTTP/1.1 over TLS, or without it where the URL says so: management servers listen on plain port 8080 by default.
+//! HTTP/1.1 over TLS, or without it where the URL says so: management servers of CloudStack listen on plain port 8080 by
+//! default, and so do OpenStack services behind a balancer.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use super::trust::{self, Trust, TrustError};
-use super::{Transport, TransportError};
+use crate::transport::{Transport, TransportError};
+use crate::trust::{self, Trust, TrustError};
 
 /// How a server is reached.
 #[derive(Debug, Clone)]
@@ -36,8 +37,8 @@ impl Default for HttpsOptions {
     }
 }
 
-/// Requests over the network. Connections are kept; redirects are not followed, because a signed request must not
-/// travel on.
+/// Requests over the network. Connections are kept; redirects are not followed, because a signed request or
+/// a token must not travel on.
 pub struct Https {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     longest_answer: usize,

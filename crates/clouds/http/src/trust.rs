@@ -17,7 +17,7 @@ pub enum Trust {
     System,
     /// Those that these authorities vouch for, in PEM, and no others.
     Bundle(Vec<u8>),
-    /// All: `verify-ssl: "false"`. Whoever is on the way reads everything and may answer in the server's place.
+    /// All: `verify-ssl: "false"` of CloudStack, `verify: false` of OpenStack. Whoever is on the way reads everything and may answer in the server's place.
     Anyone,
 }
 
@@ -35,7 +35,7 @@ pub enum TrustError {
     Tls(String),
 }
 
-pub(super) fn tls(trust: &Trust) -> Result<ClientConfig, TrustError> {
+pub(crate) fn tls(trust: &Trust) -> Result<ClientConfig, TrustError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()

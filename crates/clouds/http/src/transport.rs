@@ -1,14 +1,8 @@
 //! How requests reach the server: HTTPS, or anything that takes a request and gives a response.
 
-mod https;
-mod trust;
-
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-
-pub use https::{Https, HttpsOptions};
-pub use trust::{Trust, TrustError};
 
 /// Carries requests.
 pub trait Transport: Send + Sync {
