@@ -11,6 +11,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("view", &["crates/view"]),
     // Words of cloud-init and Ignition: no Kubernetes, no Cluster API, no cloud.
     ("user-data", &["crates/user-data"]),
+    // A language of templates: what they are for is their users' business.
+    ("go-template", &["crates/go-template"]),
     (
         "kubernetes",
         &[
