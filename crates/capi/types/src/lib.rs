@@ -28,5 +28,6 @@ pub mod ipam;
 pub mod kubernetes;
 pub mod schema;
 pub mod v1beta1;
+pub mod variables;
 pub mod version;
 pub mod wire;

@@ -9,6 +9,7 @@
 
 mod addons;
 mod cluster;
+mod cluster_class;
 mod common;
 mod ipam;
 mod kubeadm_config;
@@ -24,6 +25,7 @@ use capstan_object::{Key, Kind, Object};
 pub use capstan_schema::field::FieldError;
 use serde_json::Value;
 
+pub use cluster_class::{default_variables, incompatibilities, selects_class, validate_with_class};
 pub use common::{IMMUTABLE, validate_template_meta};
 pub use ipam::pool_differs_from_claim;
 pub use kubeadm_control_plane::validate_scale;
@@ -33,14 +35,15 @@ use crate::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use crate::clusterctl::Provider;
 use crate::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
 use crate::core::{
-    Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool, MachineSet,
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool,
+    MachineSet,
 };
 use crate::ipam::{IPAddress, IPAddressClaim};
 
 /// Upstream's feature gates; what our controllers support is enabled here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
-    /// `spec.topology` of clusters. Not supported by our controllers: such a cluster would never become ready.
+    /// ClusterClasses, and `spec.topology` of clusters.
     pub cluster_topology: bool,
     /// ControlPlane templates.
     pub control_plane_templates: bool,
@@ -52,7 +55,7 @@ pub struct Features {
 
 impl Default for Features {
     fn default() -> Self {
-        Self { cluster_topology: false, control_plane_templates: true, ignition: true, machine_taints: true }
+        Self::ALL
     }
 }
 
@@ -136,9 +139,10 @@ pub enum AdmissionError {
 }
 
 /// The rules of every kind.
-pub fn all() -> [Rules; 16] {
+pub fn all() -> [Rules; 17] {
     [
         Rules::of::<Cluster>(),
+        Rules::of::<ClusterClass>(),
         Rules::of::<Machine>(),
         Rules::of::<MachineSet>(),
         Rules::of::<MachineDeployment>(),

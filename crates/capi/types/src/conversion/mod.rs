@@ -72,8 +72,9 @@ fn pair<Old: Object, New: Object>(steps: Vec<Step>) -> Pair {
     Pair { group, kind, steps, read_v1beta1: read::<Old>, read_v1beta2: read::<New> }
 }
 
-fn pairs() -> [Pair; 15] {
+fn pairs() -> [Pair; 16] {
     [
+        pair::<v1beta1::cluster_class::ClusterClass, core::ClusterClass>(steps::cluster_class()),
         pair::<v1beta1::core::Cluster, core::Cluster>(steps::cluster()),
         pair::<v1beta1::core::Machine, core::Machine>(steps::machine()),
         pair::<v1beta1::core::MachineSet, core::MachineSet>(steps::machine_set()),
@@ -103,7 +104,7 @@ fn pair_of(group: &str, kind: &str) -> Option<Pair> {
 }
 
 /// Groups and kinds that exist in both versions.
-pub fn kinds() -> [(&'static str, &'static str); 15] {
+pub fn kinds() -> [(&'static str, &'static str); 16] {
     pairs().map(|pair| (pair.group, pair.kind))
 }
 

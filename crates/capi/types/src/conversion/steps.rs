@@ -283,6 +283,42 @@ pub(super) fn cluster() -> Vec<Step> {
     steps
 }
 
+pub(super) fn cluster_class() -> Vec<Step> {
+    let template = |at: &str, old: &str, new: &str| step(at, old, new, Shape::TemplateReference);
+    let mut steps = vec![
+        template("spec", "infrastructure.ref", "infrastructure.templateRef"),
+        moved("spec", "infrastructureNamingStrategy", "infrastructure.naming"),
+        template("spec.controlPlane", "ref", "templateRef"),
+        template("spec.controlPlane", "machineInfrastructure.ref", "machineInfrastructure.templateRef"),
+    ];
+    let deployments = "spec.workers.machineDeployments[]";
+    let pools = "spec.workers.machinePools[]";
+    for at in [deployments, pools] {
+        steps.push(template(at, "template.bootstrap.ref", "bootstrap.templateRef"));
+        steps.push(template(at, "template.infrastructure.ref", "infrastructure.templateRef"));
+        steps.push(moved(at, "template.metadata", "metadata"));
+    }
+    for at in ["spec.controlPlane", deployments, pools] {
+        steps.push(moved(at, "namingStrategy", "naming"));
+        steps.extend(timeouts(at));
+    }
+    for at in ["spec.controlPlane", deployments] {
+        steps.push(moved(at, "machineHealthCheck", "healthCheck"));
+        steps.extend(checks(&format!("{at}.healthCheck")));
+    }
+    steps.push(moved(deployments, "strategy.rollingUpdate.deletePolicy", "deletion.order"));
+    steps.push(moved(deployments, "strategy.remediation.maxInFlight", "healthCheck.remediation.maxInFlight"));
+    steps.push(moved(deployments, "strategy", "rollout.strategy"));
+    for at in ["spec.variables[]", "status.variables[].definitions[]"] {
+        steps.push(moved(at, "metadata", "deprecatedV1Beta1Metadata"));
+    }
+    let external = "spec.patches[].external";
+    steps.push(moved(external, "generateExtension", "generatePatchesExtension"));
+    steps.push(moved(external, "validateExtension", "validateTopologyExtension"));
+    steps.extend(conditions(&[], &[]));
+    steps
+}
+
 pub(super) fn machine() -> Vec<Step> {
     let mut steps = machine_spec("spec");
     steps.push(moved("status", "bootstrapReady", "initialization.bootstrapDataSecretCreated"));

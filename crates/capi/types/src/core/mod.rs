@@ -1,6 +1,7 @@
 //! `cluster.x-k8s.io/v1beta2`: clusters and machines.
 
 pub mod cluster;
+pub mod cluster_class;
 pub mod common;
 pub mod machine;
 pub mod machine_deployment;
@@ -16,6 +17,7 @@ pub use cluster::{
     ClusterReplicas, ClusterSpec, ClusterStatus, ClusterV1Beta1DeprecatedStatus, FailureDomain,
     NetworkRanges, StatusUpgradePlanVersion,
 };
+pub use cluster_class::ClusterClass;
 pub use common::{
     CLUSTER_SECRET_TYPE, ConditionPolarity, ContractVersionedObjectReference, Deprecated, MachineTaint,
     MachineTaintPropagation, StatusVersion, TEMPLATE_SUFFIX, TaintEffect, TemplateMeta, V1Beta1Condition,

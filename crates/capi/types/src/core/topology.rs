@@ -1,5 +1,4 @@
-//! `spec.topology` of a Cluster: its shape when it is with a ClusterClass. Kept as written; no controller
-//! acts on it yet.
+//! `spec.topology` of a Cluster: its shape when it is with a ClusterClass.
 
 use capstan_object::{IntOrString, Time};
 use serde_json::Value;

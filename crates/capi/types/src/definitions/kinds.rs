@@ -8,7 +8,8 @@ use crate::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use crate::clusterctl::Provider;
 use crate::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
 use crate::core::{
-    Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool, MachineSet,
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool,
+    MachineSet,
 };
 use crate::ipam::{IPAddress, IPAddressClaim};
 use crate::v1beta1;
@@ -30,6 +31,7 @@ const CONTROL_PLANE: &[(&str, &str)] = &[
 const INVENTORY: &[(&str, &str)] = &[CLUSTERCTL, ("clusterctl.cluster.x-k8s.io/core", "inventory")];
 
 const AVAILABLE: &str = r#".status.conditions[?(@.type=="Available")].status"#;
+const VARIABLES_READY: &str = r#".status.conditions[?(@.type=="VariablesReady")].status"#;
 const CLUSTER_CLASS_OWNER: &str = r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#;
 
 fn definition<T: Object>(
@@ -77,6 +79,8 @@ fn core() -> Vec<Definition> {
         age(),
         text("Version", ".spec.topology.version"),
     ]);
+    let class_columns = || vec![text("Variables Ready", VARIABLES_READY), paused(), age()];
+    let class = Version::of::<ClusterClass>(class_columns());
     let machine = Version::of::<Machine>(vec![
         text("Cluster", ".spec.clusterName"),
         text("Node Name", ".status.nodeRef.name"),
@@ -140,6 +144,7 @@ fn core() -> Vec<Definition> {
     let old = old_core();
     vec![
         definition::<Cluster>(&["cl"], CORE, vec![old.cluster, cluster.with_status()]),
+        definition::<ClusterClass>(&["cc"], CORE, vec![old.cluster_class, class.with_status()]),
         definition::<Machine>(&["ma"], CORE, vec![old.machine, machine.with_status()]),
         definition::<MachineSet>(
             &["ms"],
@@ -172,6 +177,7 @@ fn drain_rule_columns() -> Vec<Column> {
 /// v1beta1 of the core kinds.
 struct OldCore {
     cluster: Version,
+    cluster_class: Version,
     machine: Version,
     machine_set: Version,
     machine_deployment: Version,
@@ -234,7 +240,9 @@ fn old_core() -> OldCore {
     // Both versions of this kind are the same.
     let machine_drain_rule =
         Version { name: "v1beta1", ..Version::of::<MachineDrainRule>(drain_rule_columns()) };
+    let cluster_class = Version::of::<v1beta1::cluster_class::ClusterClass>(vec![age()]);
     OldCore {
+        cluster_class: cluster_class.with_status().deprecated(),
         cluster: cluster.with_status().deprecated(),
         machine: machine.with_status().deprecated(),
         machine_set: machine_set.with_status().with_scale().deprecated(),

@@ -3,6 +3,7 @@
 
 pub mod addons;
 pub mod bootstrap;
+pub mod cluster_class;
 pub mod controlplane;
 pub mod core;
 pub mod ipam;

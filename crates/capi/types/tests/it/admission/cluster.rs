@@ -118,12 +118,6 @@ fn clusters_with_a_class() {
                 ],
             ),
             (
-                json!({ "spec": { "topology": { "version": "v1.32.0" } } }),
-                &[
-                    "spec.topology.version: Invalid value: \"v1.32.0\": version cannot be increased from \"1.30.0\" to \"1.32.0\"",
-                ],
-            ),
-            (
                 json!({
                     "metadata": { "annotations": { "unsafe.topology.cluster.x-k8s.io/disable-update-version-check": "" } },
                     "spec": { "topology": { "version": "v1.32.0" } },
@@ -146,7 +140,7 @@ fn clusters_with_a_class() {
         )],
     );
     assert_eq!(
-        errors_of(CORE, "Cluster", &with_topology(), None, &Features::default()),
+        errors_of(CORE, "Cluster", &with_topology(), None, &Features::UPSTREAM),
         [
             "spec.topology: Forbidden: nothing here makes clusters of a ClusterClass; set spec.infrastructureRef and spec.controlPlaneRef instead"
         ]

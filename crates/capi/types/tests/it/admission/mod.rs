@@ -2,6 +2,7 @@
 
 mod addons;
 mod cluster;
+mod cluster_class;
 mod control_plane;
 mod ipam;
 mod kubeadm_config;

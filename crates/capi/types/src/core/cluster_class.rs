@@ -1,0 +1,528 @@
+//! `ClusterClass`: templates, variables and patches that clusters of one kind share.
+
+use std::collections::BTreeMap;
+
+use capstan_object::{Condition, ObjectMeta, object};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
+
+use super::cluster::ClusterAvailabilityGate;
+use super::common::{Deprecated, MachineTaint, TemplateMeta, V1Beta1Conditions};
+use super::machine::{MachineDeletionSpec, MachineReadinessGate};
+use super::machine_deployment::MachineDeploymentRolloutStrategy;
+use super::machine_health_check::{MachineHealthCheckChecks, MachineHealthCheckRemediation};
+use super::topology::{
+    MachineDeploymentTopologyHealthCheckRemediation, MachineDeploymentTopologyMachineDeletionSpec,
+};
+use crate::schema::pattern;
+use crate::wire::wire;
+
+object!(ClusterClass, "cluster.x-k8s.io" / "v1beta2", "ClusterClass", "clusterclasses", Namespaced);
+
+/// A schema of a variable: any JSON object, checked by admission.
+fn open_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+wire! {
+    /// A template of clusters.
+    pub struct ClusterClass {
+        /// Standard object metadata.
+        pub metadata: ObjectMeta,
+        /// Desired state.
+        #[schemars(extend("x-required" = true))]
+        pub spec: ClusterClassSpec,
+        /// Observed state.
+        pub status: ClusterClassStatus,
+    }
+
+    /// Templates, variables and patches of clusters.
+    pub struct ClusterClassSpec {
+        /// Further conditions clusters need to count as available.
+        #[schemars(
+            length(min = 1, max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub availability_gates: Vec<ClusterAvailabilityGate>,
+        /// Infrastructure of the cluster.
+        #[schemars(extend("x-required" = true))]
+        pub infrastructure: InfrastructureClass,
+        /// Control plane.
+        #[schemars(extend("x-required" = true))]
+        pub control_plane: ControlPlaneClass,
+        /// Workers.
+        pub workers: WorkersClass,
+        /// Variables that clusters set and patches use.
+        #[schemars(
+            length(min = 1, max = 1000),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub variables: Vec<ClusterClassVariable>,
+        /// Changes of the templates, in order.
+        #[schemars(
+            length(min = 1, max = 1000),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub patches: Vec<ClusterClassPatch>,
+        /// How upgrades are planned.
+        pub upgrade: ClusterClassUpgrade,
+        /// Kubernetes versions that clusters may have, oldest first; upgrades pass through them.
+        #[schemars(
+            length(min = 1, max = 100),
+            inner(length(min = 1, max = 256)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub kubernetes_versions: Vec<String>,
+    }
+
+    /// Infrastructure of clusters.
+    pub struct InfrastructureClass {
+        /// Template of the infrastructure cluster.
+        #[schemars(extend("x-required" = true))]
+        pub template_ref: ClusterClassTemplateReference,
+        /// How the object is named.
+        pub naming: ClassNamingSpec,
+    }
+
+    /// Control planes of clusters.
+    pub struct ControlPlaneClass {
+        /// Labels and annotations of the created objects.
+        pub metadata: TemplateMeta,
+        /// Template of the control plane.
+        #[schemars(extend("x-required" = true))]
+        pub template_ref: ClusterClassTemplateReference,
+        /// Infrastructure of the control plane's machines.
+        pub machine_infrastructure: ClassTemplate,
+        /// Health check of the machines.
+        pub health_check: ControlPlaneClassHealthCheck,
+        /// How the object is named.
+        pub naming: ClassNamingSpec,
+        /// How machines are deleted.
+        pub deletion: MachineDeletionSpec,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(min = 1, max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+    }
+
+    /// Health check of control planes.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ControlPlaneClassHealthCheck {
+        /// Checks that make a machine unhealthy.
+        pub checks: MachineHealthCheckChecks,
+        /// What happens to unhealthy machines.
+        pub remediation: MachineHealthCheckRemediation,
+    }
+
+    /// How an object is named.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClassNamingSpec {
+        /// Template of the name.
+        #[schemars(length(min = 1, max = 1024))]
+        pub template: String,
+    }
+
+    /// A template.
+    pub struct ClassTemplate {
+        /// The template.
+        #[schemars(extend("x-required" = true))]
+        pub template_ref: ClusterClassTemplateReference,
+    }
+
+    /// Names a template in the namespace of the class.
+    pub struct ClusterClassTemplateReference {
+        /// Kind of the template.
+        #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
+        pub kind: String,
+        /// Name of the template.
+        #[schemars(
+            length(min = 1, max = 253),
+            regex(pattern = pattern::DNS_SUBDOMAIN),
+            extend("x-required" = true)
+        )]
+        pub name: String,
+        /// API group and version of the template.
+        #[schemars(
+            length(min = 1, max = 317),
+            regex(pattern = pattern::API_VERSION),
+            extend("x-required" = true)
+        )]
+        pub api_version: String,
+    }
+
+    /// Classes of workers.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct WorkersClass {
+        /// Classes of MachineDeployments.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"])
+        )]
+        pub machine_deployments: Vec<MachineDeploymentClass>,
+        /// Classes of MachinePools.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"])
+        )]
+        pub machine_pools: Vec<MachinePoolClass>,
+    }
+
+    /// A class of MachineDeployments.
+    pub struct MachineDeploymentClass {
+        /// Labels and annotations of the created objects.
+        pub metadata: TemplateMeta,
+        /// Name of the class.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub class: String,
+        /// Template of the bootstrap configurations.
+        #[schemars(extend("x-required" = true))]
+        pub bootstrap: ClassTemplate,
+        /// Template of the infrastructure machines.
+        #[schemars(extend("x-required" = true))]
+        pub infrastructure: ClassTemplate,
+        /// Health check of the machines.
+        pub health_check: MachineDeploymentClassHealthCheck,
+        /// Failure domain for the machines.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_domain: String,
+        /// How the MachineDeployment is named.
+        pub naming: ClassNamingSpec,
+        /// How machines are deleted.
+        pub deletion: MachineDeploymentTopologyMachineDeletionSpec,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// How long a machine must stay ready before it counts as available.
+        #[schemars(range(min = 0))]
+        pub min_ready_seconds: Option<i32>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(min = 1, max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+        /// How machines are replaced.
+        pub rollout: MachineDeploymentClassRolloutSpec,
+    }
+
+    /// Health check of a class of MachineDeployments.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineDeploymentClassHealthCheck {
+        /// Checks that make a machine unhealthy.
+        pub checks: MachineHealthCheckChecks,
+        /// What happens to unhealthy machines.
+        pub remediation: MachineDeploymentTopologyHealthCheckRemediation,
+    }
+
+    /// How machines of a class are replaced.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineDeploymentClassRolloutSpec {
+        /// How machines are replaced.
+        pub strategy: MachineDeploymentRolloutStrategy,
+    }
+
+    /// A class of MachinePools.
+    pub struct MachinePoolClass {
+        /// Labels and annotations of the created objects.
+        pub metadata: TemplateMeta,
+        /// Name of the class.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub class: String,
+        /// Template of the bootstrap configuration.
+        #[schemars(extend("x-required" = true))]
+        pub bootstrap: ClassTemplate,
+        /// Template of the infrastructure machine pool.
+        #[schemars(extend("x-required" = true))]
+        pub infrastructure: ClassTemplate,
+        /// Failure domains to use.
+        #[schemars(
+            length(min = 1, max = 100),
+            inner(length(min = 1, max = 256)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub failure_domains: Vec<String>,
+        /// How the MachinePool is named.
+        pub naming: ClassNamingSpec,
+        /// How machines are deleted.
+        pub deletion: MachineDeletionSpec,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// How long a machine must stay ready before it counts as available.
+        #[schemars(range(min = 0))]
+        pub min_ready_seconds: Option<i32>,
+    }
+
+    /// A variable of a class.
+    pub struct ClusterClassVariable {
+        /// Name of the variable.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Whether clusters must set it.
+        #[schemars(extend("x-required" = true))]
+        pub required: Option<bool>,
+        /// No longer used.
+        #[serde(rename = "deprecatedV1Beta1Metadata")]
+        pub deprecated_v1beta1_metadata: TemplateMeta,
+        /// What values it takes.
+        #[schemars(extend("x-required" = true))]
+        pub schema: VariableSchema,
+    }
+
+    /// What values a variable takes.
+    pub struct VariableSchema {
+        /// A structural schema.
+        #[serde(rename = "openAPIV3Schema")]
+        #[schemars(schema_with = "open_object", extend("x-required" = true))]
+        pub open_api_v3_schema: Value,
+    }
+
+    /// A change of templates.
+    pub struct ClusterClassPatch {
+        /// Name of the patch.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// What it is for.
+        #[schemars(length(min = 1, max = 4096))]
+        pub description: String,
+        /// Template; the patch is in force if it renders to `true`.
+        #[schemars(length(min = 1, max = 256))]
+        pub enabled_if: String,
+        /// Changes of selected templates, in order.
+        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub definitions: Vec<PatchDefinition>,
+        /// The patch comes from a runtime extension.
+        pub external: Option<ExternalPatchDefinition>,
+    }
+
+    /// Changes of selected templates.
+    pub struct PatchDefinition {
+        /// Which templates.
+        #[schemars(extend("x-required" = true))]
+        pub selector: PatchSelector,
+        /// The changes, in order.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
+        )]
+        pub json_patches: Vec<JsonPatch>,
+    }
+
+    /// Selects templates.
+    pub struct PatchSelector {
+        /// API group and version of the templates.
+        #[schemars(
+            length(min = 1, max = 317),
+            regex(pattern = pattern::API_VERSION),
+            extend("x-required" = true)
+        )]
+        pub api_version: String,
+        /// Kind of the templates.
+        #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
+        pub kind: String,
+        /// Where they are used.
+        #[schemars(extend("x-required" = true))]
+        pub match_resources: PatchSelectorMatch,
+    }
+
+    /// Where a template is used.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct PatchSelectorMatch {
+        /// In the control plane, its machines included.
+        pub control_plane: Option<bool>,
+        /// As infrastructure cluster.
+        pub infrastructure_cluster: Option<bool>,
+        /// In MachineDeployments of these classes.
+        pub machine_deployment_class: Option<PatchSelectorMatchClass>,
+        /// In MachinePools of these classes.
+        pub machine_pool_class: Option<PatchSelectorMatchClass>,
+    }
+
+    /// Selects classes of workers.
+    pub struct PatchSelectorMatchClass {
+        /// Names; `*` alone, at the beginning or at the end of a name stands for anything.
+        #[schemars(
+            length(min = 1, max = 100),
+            inner(length(min = 1, max = 256)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub names: Vec<String>,
+    }
+
+    /// A change by RFC 6902.
+    pub struct JsonPatch {
+        /// `add`, `replace` or `remove`.
+        #[schemars(extend("x-required" = true, "enum" = ["add", "replace", "remove"]))]
+        pub op: String,
+        /// Path in the template, below `/spec`.
+        #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
+        pub path: String,
+        /// The value.
+        pub value: Option<Value>,
+        /// Where the value comes from.
+        pub value_from: Option<JsonPatchValue>,
+    }
+
+    /// Where the value of a change comes from.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct JsonPatchValue {
+        /// A variable, or a field of one.
+        #[schemars(length(min = 1, max = 256))]
+        pub variable: String,
+        /// A template that renders to YAML.
+        #[schemars(length(min = 1, max = 10240))]
+        pub template: String,
+    }
+
+    /// A patch by a runtime extension.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ExternalPatchDefinition {
+        /// Extension that makes patches.
+        #[schemars(length(min = 1, max = 512))]
+        pub generate_patches_extension: String,
+        /// Extension that checks the patched templates.
+        #[schemars(length(min = 1, max = 512))]
+        pub validate_topology_extension: String,
+        /// Extension that declares variables.
+        #[schemars(length(min = 1, max = 512))]
+        pub discover_variables_extension: String,
+        /// Settings for the extensions.
+        pub settings: BTreeMap<String, String>,
+    }
+
+    /// How upgrades are planned.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterClassUpgrade {
+        /// By a runtime extension.
+        pub external: ClusterClassUpgradeExternal,
+    }
+
+    /// Plans upgrades by a runtime extension.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterClassUpgradeExternal {
+        /// The extension.
+        #[schemars(length(min = 1, max = 512))]
+        pub generate_upgrade_plan_extension: String,
+    }
+
+    /// Observed state of a class.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterClassStatus {
+        /// Conditions of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Variables with all their definitions.
+        #[schemars(
+            length(min = 1, max = 1000),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub variables: Vec<ClusterClassStatusVariable>,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
+        pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
+    }
+
+    /// A variable and who defines it.
+    pub struct ClusterClassStatusVariable {
+        /// Name of the variable.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Whether definitions contradict each other.
+        pub definitions_conflict: Option<bool>,
+        /// The definitions.
+        #[schemars(
+            length(min = 1, max = 1000),
+            extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
+        )]
+        pub definitions: Vec<ClusterClassStatusVariableDefinition>,
+    }
+
+    /// A definition of a variable.
+    pub struct ClusterClassStatusVariableDefinition {
+        /// Who defines it: `inline`, or the name of a patch.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub from: String,
+        /// Whether clusters must set it.
+        #[schemars(extend("x-required" = true))]
+        pub required: Option<bool>,
+        /// No longer used.
+        #[serde(rename = "deprecatedV1Beta1Metadata")]
+        pub deprecated_v1beta1_metadata: TemplateMeta,
+        /// What values it takes.
+        #[schemars(extend("x-required" = true))]
+        pub schema: VariableSchema,
+    }
+}
+
+/// Who defines the variables in the class itself.
+pub const DEFINED_INLINE: &str = "inline";
+
+/// Condition types of a ClusterClass, beside the [shared ones](super::condition).
+#[allow(missing_docs, reason = "the value is self-explanatory")]
+pub mod condition {
+    pub const VARIABLES_READY: &str = "VariablesReady";
+    pub const REF_VERSIONS_UP_TO_DATE: &str = "RefVersionsUpToDate";
+}
+
+/// Reasons of a ClusterClass's conditions, beside the [shared ones](super::reason).
+#[allow(missing_docs, reason = "the value is self-explanatory")]
+pub mod reason {
+    pub const VARIABLES_READY: &str = "VariablesReady";
+    pub const VARIABLE_DISCOVERY_FAILED: &str = "VariableDiscoveryFailed";
+    pub const REF_VERSIONS_UP_TO_DATE: &str = "RefVersionsUpToDate";
+    pub const REF_VERSIONS_NOT_UP_TO_DATE: &str = "RefVersionsNotUpToDate";
+}
+
+impl ClusterClassTemplateReference {
+    pub fn is_defined(&self) -> bool {
+        *self != Self::default()
+    }
+
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+impl ClusterClassSpec {
+    /// Every template that the class names, with the path of the field.
+    pub fn templates(&self) -> Vec<(String, &ClusterClassTemplateReference)> {
+        let mut all = vec![
+            ("spec.infrastructure".to_owned(), &self.infrastructure.template_ref),
+            ("spec.controlPlane".to_owned(), &self.control_plane.template_ref),
+        ];
+        let machines = &self.control_plane.machine_infrastructure.template_ref;
+        if machines.is_defined() {
+            all.push(("spec.controlPlane.machineInfrastructure".to_owned(), machines));
+        }
+        for (at, class) in self.workers.machine_deployments.iter().enumerate() {
+            let path = format!("spec.workers.machineDeployments[{at}].template");
+            all.push((format!("{path}.bootstrap"), &class.bootstrap.template_ref));
+            all.push((format!("{path}.infrastructure"), &class.infrastructure.template_ref));
+        }
+        for (at, class) in self.workers.machine_pools.iter().enumerate() {
+            let path = format!("spec.workers.machinePools[{at}].template");
+            all.push((format!("{path}.bootstrap"), &class.bootstrap.template_ref));
+            all.push((format!("{path}.infrastructure"), &class.infrastructure.template_ref));
+        }
+        all
+    }
+}

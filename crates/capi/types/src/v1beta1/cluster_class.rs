@@ -1,0 +1,327 @@
+//! `ClusterClass`.
+
+use std::collections::BTreeMap;
+
+use capstan_object::{Condition, IntOrString, ObjectMeta, object};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
+
+use super::core::{MachineDeploymentStrategy, TemplateMeta, UnhealthyCondition, UnhealthyMachineCondition};
+use crate::core::cluster_class::{ClassNamingSpec, ClusterClassUpgrade, PatchDefinition};
+use crate::core::{ClusterAvailabilityGate, MachineReadinessGate, MachineTaint, V1Beta1Condition};
+use crate::kubernetes::ObjectReference;
+use crate::schema::pattern;
+use crate::wire::wire;
+
+object!(ClusterClass, "cluster.x-k8s.io" / "v1beta1", "ClusterClass", "clusterclasses", Namespaced);
+
+/// A schema of a variable: any JSON object, checked by admission.
+fn open_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+wire! {
+    /// A template of clusters.
+    pub struct ClusterClass {
+        /// Standard object metadata.
+        pub metadata: ObjectMeta,
+        /// Desired state.
+        pub spec: ClusterClassSpec,
+        /// Observed state.
+        pub status: ClusterClassStatus,
+    }
+
+    /// Templates, variables and patches of clusters.
+    pub struct ClusterClassSpec {
+        /// Further conditions clusters need to count as available.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub availability_gates: Vec<ClusterAvailabilityGate>,
+        /// Template of the infrastructure cluster.
+        pub infrastructure: LocalObjectTemplate,
+        /// How the infrastructure cluster is named.
+        pub infrastructure_naming_strategy: Option<ClassNamingSpec>,
+        /// Control plane.
+        pub control_plane: ControlPlaneClass,
+        /// Workers.
+        pub workers: WorkersClass,
+        /// Variables that clusters set and patches use.
+        #[schemars(length(max = 1000))]
+        pub variables: Vec<ClusterClassVariable>,
+        /// Changes of the templates, in order.
+        #[schemars(length(max = 1000))]
+        pub patches: Vec<ClusterClassPatch>,
+        /// How upgrades are planned.
+        pub upgrade: ClusterClassUpgrade,
+        /// Kubernetes versions that clusters may have, oldest first; upgrades pass through them.
+        #[schemars(
+            length(min = 1, max = 100),
+            inner(length(min = 1, max = 256)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub kubernetes_versions: Vec<String>,
+    }
+
+    /// Names a template.
+    pub struct LocalObjectTemplate {
+        /// The template.
+        #[schemars(extend("x-required" = true))]
+        pub r#ref: Option<ObjectReference>,
+    }
+
+    /// Control planes of clusters.
+    pub struct ControlPlaneClass {
+        /// Labels and annotations of the created objects.
+        pub metadata: TemplateMeta,
+        /// The template.
+        #[schemars(extend("x-required" = true))]
+        pub r#ref: Option<ObjectReference>,
+        /// Infrastructure of the control plane's machines.
+        pub machine_infrastructure: Option<LocalObjectTemplate>,
+        /// Health check of the machines.
+        pub machine_health_check: Option<MachineHealthCheckClass>,
+        /// How the object is named.
+        pub naming_strategy: Option<ClassNamingSpec>,
+        /// How long draining the node may take; 0 or absent waits without limit.
+        pub node_drain_timeout: Option<String>,
+        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        pub node_volume_detach_timeout: Option<String>,
+        /// How long deleting the Node may be retried; 0 retries without limit.
+        pub node_deletion_timeout: Option<String>,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+    }
+
+    /// Health check of machines of a class.
+    pub struct MachineHealthCheckClass {
+        /// Conditions of the node, any of which makes the machine unhealthy.
+        #[schemars(length(max = 100))]
+        pub unhealthy_conditions: Vec<UnhealthyCondition>,
+        /// Conditions of the machine, any of which makes it unhealthy.
+        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub unhealthy_machine_conditions: Vec<UnhealthyMachineCondition>,
+        /// Remediate only while at most this many, or this share, are unhealthy.
+        pub max_unhealthy: Option<IntOrString>,
+        /// Remediate only while the number of unhealthy machines lies in this range, such as `[3-5]`.
+        #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
+        pub unhealthy_range: Option<String>,
+        /// How long a machine may take to get a node; 0 disables the check.
+        pub node_startup_timeout: Option<String>,
+        /// Template of a request to a remediation of another kind.
+        pub remediation_template: Option<ObjectReference>,
+    }
+
+    /// Classes of workers.
+    pub struct WorkersClass {
+        /// Classes of MachineDeployments.
+        #[schemars(
+            length(max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"])
+        )]
+        pub machine_deployments: Vec<MachineDeploymentClass>,
+        /// Classes of MachinePools.
+        #[schemars(
+            length(max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"])
+        )]
+        pub machine_pools: Vec<MachinePoolClass>,
+    }
+
+    /// A class of MachineDeployments.
+    pub struct MachineDeploymentClass {
+        /// Name of the class.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub class: String,
+        /// Templates of the machines.
+        #[schemars(extend("x-required" = true))]
+        pub template: WorkerClassTemplate,
+        /// Health check of the machines.
+        pub machine_health_check: Option<MachineHealthCheckClass>,
+        /// Failure domain for the machines.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_domain: Option<String>,
+        /// How the MachineDeployment is named.
+        pub naming_strategy: Option<ClassNamingSpec>,
+        /// How long draining the node may take; 0 or absent waits without limit.
+        pub node_drain_timeout: Option<String>,
+        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        pub node_volume_detach_timeout: Option<String>,
+        /// How long deleting the Node may be retried; 0 retries without limit.
+        pub node_deletion_timeout: Option<String>,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// How long a machine must stay ready before it counts as available.
+        pub min_ready_seconds: Option<i32>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+        /// How machines are replaced.
+        pub strategy: Option<MachineDeploymentStrategy>,
+    }
+
+    /// Templates of workers.
+    pub struct WorkerClassTemplate {
+        /// Labels and annotations of the created objects.
+        pub metadata: TemplateMeta,
+        /// Template of the bootstrap configurations.
+        #[schemars(extend("x-required" = true))]
+        pub bootstrap: LocalObjectTemplate,
+        /// Template of the infrastructure.
+        #[schemars(extend("x-required" = true))]
+        pub infrastructure: LocalObjectTemplate,
+    }
+
+    /// A class of MachinePools.
+    pub struct MachinePoolClass {
+        /// Name of the class.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub class: String,
+        /// Templates of the pool.
+        #[schemars(extend("x-required" = true))]
+        pub template: WorkerClassTemplate,
+        /// Failure domains to use.
+        #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
+        pub failure_domains: Vec<String>,
+        /// How the MachinePool is named.
+        pub naming_strategy: Option<ClassNamingSpec>,
+        /// How long draining the node may take; 0 or absent waits without limit.
+        pub node_drain_timeout: Option<String>,
+        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        pub node_volume_detach_timeout: Option<String>,
+        /// How long deleting the Node may be retried; 0 retries without limit.
+        pub node_deletion_timeout: Option<String>,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// How long a machine must stay ready before it counts as available.
+        pub min_ready_seconds: Option<i32>,
+    }
+
+    /// A variable of a class.
+    pub struct ClusterClassVariable {
+        /// Name of the variable.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Whether clusters must set it.
+        #[schemars(extend("x-required" = true))]
+        pub required: Option<bool>,
+        /// No longer used.
+        pub metadata: TemplateMeta,
+        /// What values it takes.
+        #[schemars(extend("x-required" = true))]
+        pub schema: VariableSchema,
+    }
+
+    /// What values a variable takes.
+    pub struct VariableSchema {
+        /// A structural schema.
+        #[serde(rename = "openAPIV3Schema")]
+        #[schemars(schema_with = "open_object", extend("x-required" = true))]
+        pub open_api_v3_schema: Value,
+    }
+
+    /// A change of templates.
+    pub struct ClusterClassPatch {
+        /// Name of the patch.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// What it is for.
+        #[schemars(length(min = 1, max = 4096))]
+        pub description: String,
+        /// Template; the patch is in force if it renders to `true`.
+        #[schemars(length(min = 1, max = 256))]
+        pub enabled_if: Option<String>,
+        /// Changes of selected templates, in order.
+        #[schemars(length(max = 100))]
+        pub definitions: Vec<PatchDefinition>,
+        /// The patch comes from a runtime extension.
+        pub external: Option<ExternalPatchDefinition>,
+    }
+
+    /// A patch by a runtime extension.
+    pub struct ExternalPatchDefinition {
+        /// Extension that makes patches.
+        #[schemars(length(min = 1, max = 512))]
+        pub generate_extension: Option<String>,
+        /// Extension that checks the patched templates.
+        #[schemars(length(min = 1, max = 512))]
+        pub validate_extension: Option<String>,
+        /// Extension that declares variables.
+        #[schemars(length(min = 1, max = 512))]
+        pub discover_variables_extension: Option<String>,
+        /// Settings for the extensions.
+        pub settings: BTreeMap<String, String>,
+    }
+
+    /// Observed state of a class.
+    pub struct ClusterClassStatus {
+        /// Variables with all their definitions.
+        #[schemars(length(max = 1000))]
+        pub variables: Vec<ClusterClassStatusVariable>,
+        /// Conditions of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Generation of the object that this status describes.
+        pub observed_generation: i64,
+        /// Fields of the v1beta2 contract.
+        pub v1beta2: Option<ClusterClassV1Beta2Status>,
+    }
+
+    /// Status under the v1beta2 contract.
+    pub struct ClusterClassV1Beta2Status {
+        /// Conditions of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+    }
+
+    /// A variable and who defines it.
+    pub struct ClusterClassStatusVariable {
+        /// Name of the variable.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Whether definitions contradict each other.
+        pub definitions_conflict: Option<bool>,
+        /// The definitions.
+        #[schemars(length(max = 1000), extend("x-required" = true))]
+        pub definitions: Vec<ClusterClassStatusVariableDefinition>,
+    }
+
+    /// A definition of a variable.
+    pub struct ClusterClassStatusVariableDefinition {
+        /// Who defines it: `inline`, or the name of a patch.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub from: String,
+        /// Whether clusters must set it.
+        #[schemars(extend("x-required" = true))]
+        pub required: Option<bool>,
+        /// No longer used.
+        pub metadata: TemplateMeta,
+        /// What values it takes.
+        #[schemars(extend("x-required" = true))]
+        pub schema: VariableSchema,
+    }
+}
