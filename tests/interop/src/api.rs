@@ -13,7 +13,8 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::client::WantsClientCert;
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Value;
@@ -82,7 +83,16 @@ impl Api {
     }
 
     pub fn new(access: &Access, http: Http) -> Result<Self> {
-        let tls = HttpsConnectorBuilder::new().with_tls_config(tls_config(access)?).https_only();
+        Ok(Self::with_tls(access, tls_config(access)?, http))
+    }
+
+    /// A client without a certificate.
+    pub fn anonymous(access: &Access) -> Result<Self> {
+        Ok(Self::with_tls(access, tls_builder(access)?.with_no_client_auth(), Http::Both))
+    }
+
+    fn with_tls(access: &Access, tls: ClientConfig, http: Http) -> Self {
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -91,7 +101,7 @@ impl Api {
             Http::One => tls.enable_http1().wrap_connector(tcp),
         };
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { base: access.url.trim_end_matches('/').to_owned(), client })
+        Self { base: access.url.trim_end_matches('/').to_owned(), client }
     }
 
     fn request(
@@ -194,19 +204,23 @@ impl Events {
     }
 }
 
-/// TLS with the server's CA and the user's client certificate.
-pub fn tls_config(access: &Access) -> Result<ClientConfig> {
+/// TLS with the server's CA.
+fn tls_builder(access: &Access) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&access.authority_pem) {
         roots.add(certificate.map_err(|error| anyhow!("certificate authority: {error:?}"))?)?;
     }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots))
+}
+
+/// TLS with the server's CA and the user's client certificate.
+pub fn tls_config(access: &Access) -> Result<ClientConfig> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&access.certificate_pem).collect();
     let chain = chain.map_err(|error| anyhow!("client certificate: {error:?}"))?;
     let key =
         PrivateKeyDer::from_pem_slice(&access.key_pem).map_err(|error| anyhow!("client key: {error:?}"))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(chain, key)?)
+    Ok(tls_builder(access)?.with_client_auth_cert(chain, key)?)
 }

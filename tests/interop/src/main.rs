@@ -28,7 +28,7 @@ use cluster_api::{
     upstream,
 };
 use first_use::{demo, picture, quick_start};
-use kubernetes::{clients, e2e, etcd_members, kubectl_workload, parity, port_forward, verdicts};
+use kubernetes::{clients, e2e, etcd_members, kubectl_workload, parity, port_forward, raw, verdicts};
 use self_checks::{cloudstack_faults, crash, fuzz, older_data, simulate};
 
 #[derive(Debug, Parser)]
@@ -79,6 +79,8 @@ enum Command {
     E2e(e2e::Options),
     /// Compare kubectl against capstan and against kube-apiserver
     KubectlParity(parity::Options),
+    /// Compare responses to raw HTTP requests with those of kube-apiserver
+    RawParity(raw::Options),
     /// Compare how both servers validate generated objects of upstream's CRDs
     SchemaVerdicts(verdicts::Options),
     /// Compare our CRDs with those in the upstream modules
@@ -146,6 +148,7 @@ async fn run(command: Command) -> Result<()> {
         Command::KubectlWorkload(options) => kubectl_workload::run(options).await,
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,
+        Command::RawParity(options) => raw::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::SchemaDiff(options) => schema_diff::run(&options),
         Command::PlannerGoldens(options) => planner::run(&options),

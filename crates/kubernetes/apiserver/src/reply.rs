@@ -256,6 +256,14 @@ pub fn failure(status: &Status) -> Reply {
     reply
 }
 
+/// The response to HEAD: what GET answers, without its body. A body would be a protocol error on HTTP/2.
+pub fn without_body(reply: &mut Reply) {
+    if let Some(size) = reply.body().known_size() {
+        reply.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(size));
+    }
+    *reply.body_mut() = ReplyBody(Inner::Full(None), reply.body_mut().1.take());
+}
+
 /// JSON with the newline Go's encoder ends a document with.
 pub fn line(value: &Value) -> Bytes {
     let mut text = value.to_string();

@@ -136,6 +136,9 @@ impl Server {
         if let Ok(id) = HeaderValue::from_str(&id) {
             headers.insert("audit-id", id);
         }
+        if head.method == Method::HEAD {
+            reply::without_body(&mut reply);
+        }
         reply
     }
 

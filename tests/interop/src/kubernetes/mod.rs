@@ -6,4 +6,5 @@ pub mod etcd_members;
 pub mod kubectl_workload;
 pub mod parity;
 pub mod port_forward;
+pub mod raw;
 pub mod verdicts;

@@ -130,3 +130,13 @@ async fn metrics(client: &Client) -> String {
     let bytes = reply.into_body().collect().await.expect("a body").to_bytes();
     String::from_utf8(bytes.to_vec()).expect("a text")
 }
+
+#[tokio::test]
+async fn the_response_to_head_has_no_body() {
+    let client = Client::start().await;
+    for path in ["/version", "/api/v1/namespaces/default", "/nothing"] {
+        let reply = client.reply("HEAD", path, &[], String::new()).await;
+        assert_ne!(reply.headers()["content-length"], "0", "{path}");
+        assert!(reply.into_body().collect().await.expect("a body").to_bytes().is_empty(), "{path}");
+    }
+}

@@ -1,0 +1,220 @@
+//! Removes from a response what differs between servers and between runs.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+use super::protobuf;
+use crate::api::Reply;
+
+/// Headers that are compared.
+const HEADERS: [&str; 8] = [
+    "content-type",
+    "x-content-type-options",
+    "warning",
+    "retry-after",
+    "allow",
+    "cache-control",
+    "location",
+    "www-authenticate",
+];
+
+/// A response in comparable form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: String,
+    /// The body as it came, without what varies.
+    pub body: String,
+}
+
+/// How two answers differ, the gravest first.
+pub fn differences(expected: &Answer, got: &Answer) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    if expected.status != got.status {
+        all.push(("status", format!("    - {}\n    + {}\n", expected.status, got.status)));
+    }
+    if expected.headers != got.headers {
+        all.push(("headers", crate::diff::lines(&expected.headers, &got.headers)));
+    }
+    if expected.body != got.body {
+        let (left, right) = (lines(&expected.body), lines(&got.body));
+        let (left_sorted, right_sorted) = (sorted(&expected.body), sorted(&got.body));
+        let found = if left_sorted.is_some() && left_sorted == right_sorted {
+            let what = if left == right { "white space" } else { "key order" };
+            let shown = if left == right { (expected.body.clone(), got.body.clone()) } else { (left, right) };
+            (what, crate::diff::lines(&shown.0, &shown.1))
+        } else {
+            let left = left_sorted.unwrap_or(left);
+            let right = right_sorted.unwrap_or(right);
+            ("body", crate::diff::lines(&left, &right))
+        };
+        all.push(found);
+    }
+    all
+}
+
+/// A response without what varies. `host` is the address of the server. No response at all is comparable too:
+/// kube-apiserver drops the connection when a handler panics.
+pub fn answer(reply: &anyhow::Result<Reply>, host: &str) -> Answer {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(error) => {
+            return Answer { status: 0, headers: String::new(), body: masked(&format!("{error:#}"), host) };
+        }
+    };
+    let mut headers = String::new();
+    for name in HEADERS {
+        for value in reply.headers.get_all(name) {
+            headers.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
+        }
+    }
+    let body = if reply.body.starts_with(b"k8s\0") {
+        protobuf::text(&reply.body)
+    } else {
+        String::from_utf8_lossy(&reply.body).into_owned()
+    };
+    Answer { status: reply.status.as_u16(), headers: masked(&headers, host), body: masked(&body, host) }
+}
+
+static UID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
+
+static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let rules = [
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
+        (r#"([rR]esourceVersion\\*"?: ?\\*"?)[1-9]\d*"#, "${1}<version>"),
+        (r#"("continue": ?")[^"]+""#, "${1}<token>\""),
+        (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
+        (r"generated-[a-z0-9]{5}", "generated-<suffix>"),
+        (r#"(,"?)\d+[smhd](\d+[smhd])?("|\])"#, "${1}<age>${3}"),
+        // The count of items that a page leaves out is exact here, an estimate there; the revision varies.
+        (r"(revision|version|rv) \d+", "${1} <version>"),
+        (r"(Too large resource version: )\d+(, current: )\d+", "${1}<version>${2}<version>"),
+        (r"(too old resource version: )\d+ \(\d+\)", "${1}<version>"),
+        (r"v1\.36\.\d+(\+[\w.-]+)?", "<server version>"),
+    ];
+    rules.into_iter().filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
+});
+
+fn masked(text: &str, host: &str) -> String {
+    let mut out = numbered_uids(&text.replace(host, "<server>"));
+    for (pattern, with) in RULES.iter() {
+        out = pattern.replace_all(&out, *with).into_owned();
+    }
+    out
+}
+
+/// Equal uids get equal placeholders, so that owner references are still compared.
+fn numbered_uids(text: &str) -> String {
+    let Some(pattern) = UID.as_ref() else { return text.to_owned() };
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    pattern
+        .replace_all(text, |found: &Captures<'_>| {
+            let next = known.len() + 1;
+            format!("<uid-{}>", known.entry(found[0].to_owned()).or_insert(next))
+        })
+        .into_owned()
+}
+
+/// Every JSON document of a body with sorted keys, one value per line; none if it is no JSON.
+fn sorted(body: &str) -> Option<String> {
+    let mut out = String::new();
+    for document in serde_json::Deserializer::from_str(body).into_iter::<Value>() {
+        let mut document = document.ok()?;
+        // Entries of the same second have no order.
+        order_managers(&mut document);
+        out.push_str(&serde_json::to_string_pretty(&document).ok()?);
+        out.push('\n');
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+fn order_managers(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
+                entries.sort_by_key(Value::to_string);
+            }
+            fields.values_mut().for_each(order_managers);
+        }
+        Value::Array(items) => items.iter_mut().for_each(order_managers),
+        _ => {}
+    }
+}
+
+/// JSON with a line break before every value, in the order of the text.
+fn lines(body: &str) -> String {
+    let mut out = String::new();
+    let (mut quoted, mut escaped, mut depth) = (false, false, 0usize);
+    for character in body.chars() {
+        if quoted {
+            out.push(character);
+            (quoted, escaped) = match character {
+                _ if escaped => (true, false),
+                '\\' => (true, true),
+                '"' => (false, false),
+                _ => (true, false),
+            };
+            continue;
+        }
+        match character {
+            ' ' | '\n' | '\t' if body.starts_with(['{', '[']) => {}
+            '"' => {
+                quoted = true;
+                out.push('"');
+            }
+            '{' | '[' => {
+                depth += 1;
+                out.push(character);
+                new_line(&mut out, depth);
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(character);
+            }
+            ',' => {
+                out.push(',');
+                new_line(&mut out, depth);
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(body: &str) -> Answer {
+        Answer { status: 200, headers: String::new(), body: masked(body, "127.0.0.1:1") }
+    }
+
+    fn what(left: &str, right: &str) -> Vec<&'static str> {
+        differences(&answer(left), &answer(right)).into_iter().map(|(what, _)| what).collect()
+    }
+
+    #[test]
+    fn a_difference_is_named_by_its_gravity() {
+        assert!(what(r#"{"resourceVersion":"1"}"#, r#"{"resourceVersion":"2"}"#).is_empty());
+        assert_eq!(what(r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#), ["key order"]);
+        assert_eq!(what(r#"{"a":1}"#, "{\"a\": 1}"), ["white space"]);
+        assert_eq!(what(r#"{"a":1}"#, r#"{"a":2}"#), ["body"]);
+        assert_eq!(what("plain", "text"), ["body"]);
+    }
+
+    #[test]
+    fn no_resource_version_is_not_any_resource_version() {
+        assert_eq!(what(r#"{"resourceVersion":"0"}"#, r#"{"resourceVersion":"2"}"#), ["body"]);
+        assert_eq!(what(r#"{"resourceVersion":""}"#, r#"{"resourceVersion":"2"}"#), ["body"]);
+    }
+}
