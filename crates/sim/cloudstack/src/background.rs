@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cloud::Cloud;
 use crate::jobs::Event;
-use crate::model::compute::{Vm, VmState};
+use crate::model::compute::{Vm, VmState, Volume};
 use crate::model::network::{Network, NetworkState};
 use crate::model::table::Key;
 
@@ -41,6 +41,18 @@ impl Cloud {
         }
         self.set_state(vm, VmState::Expunging);
         self.schedule(REMOVAL, Event::Chore(Box::new(move |cloud| cloud.expunge(vm))));
+    }
+
+    /// Schedules the removal of a disk that was destroyed now.
+    pub(crate) fn clean_up_later(&mut self, volume: Key<Volume>) {
+        let delay = SignedDuration::try_from(self.settings.storage_cleanup_delay).unwrap_or_default();
+        let at = self.next_round(self.now + delay, self.settings.storage_cleanup_interval);
+        let clean_up = move |cloud: &mut Self| {
+            if cloud.volumes[volume].destroyed && !cloud.volumes[volume].removed {
+                cloud.remove_volume(volume);
+            }
+        };
+        self.schedule_at(at, Event::Chore(Box::new(clean_up)));
     }
 
     /// Schedules the shutdown of the networks of a machine that stopped.

@@ -90,7 +90,7 @@ impl Call {
         ))
     }
 
-    fn unknown(&self, name: &str, value: &str) -> ApiError {
+    pub(crate) fn unknown(&self, name: &str, value: &str) -> ApiError {
         self.invalid_value(&format!(
             ". Invalid parameter {name} value={value} due to incorrect long value format, or entity does not exist or due to \
              incorrect parameter annotation for the field in api cmd class."

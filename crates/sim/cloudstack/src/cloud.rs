@@ -40,6 +40,8 @@ pub(crate) struct Cloud {
     pub(crate) users: Table<User>,
     pub(crate) projects: Table<Project>,
     pub(crate) roles: BTreeMap<RoleType, String>,
+    /// UUIDs of all stock roles, in the order of their creation.
+    pub(crate) stock_roles: Vec<String>,
 
     pub(crate) zones: Table<Zone>,
     pub(crate) hosts: Table<Host>,
@@ -224,6 +226,15 @@ impl Cloud {
     pub(crate) fn scope(&self, call: &Call) -> Result<Scope> {
         let caller = call.caller;
         let own_domain = self.accounts[caller.account].domain;
+        if let Some(domain) = call.key(&self.domains, "domainid")
+            && !caller.is_root()
+            && !self.is_within(domain, own_domain)
+        {
+            return Err(ApiError::not_yours());
+        }
+        if call.text("account").is_some() && call.text("projectid").is_some() {
+            return Err(ApiError::invalid("Account and projectId can't be specified together"));
+        }
         if let Some(project) = call.text("projectid") {
             if project == "-1" {
                 return Ok(Scope::Projects { own_too: call.is("listall") });
@@ -245,18 +256,18 @@ impl Cloud {
             return Ok(Scope::Account(account));
         }
         if let Some(domain) = call.key(&self.domains, "domainid") {
-            if !caller.is_root() && !self.is_within(domain, own_domain) {
-                return Err(ApiError::not_yours());
-            }
             return Ok(match caller.role {
                 RoleType::User => Scope::Account(caller.account),
-                _ => Scope::Domain(domain),
+                _ if call.is("isrecursive") => Scope::Domain(domain),
+                _ => Scope::OneDomain(domain),
             });
         }
-        let everything = call.is("listall") || call.text("id").is_some() || call.text("ids").is_some();
+        // An id reaches everything that the caller may see, projects included; several ids do not.
+        let by_id = call.text("id").is_some();
         Ok(match caller.role {
-            RoleType::RootAdmin if everything => Scope::All,
-            RoleType::DomainAdmin if everything => Scope::Domain(own_domain),
+            RoleType::RootAdmin if by_id => Scope::AllAndProjects,
+            RoleType::RootAdmin if call.is("listall") => Scope::All,
+            RoleType::DomainAdmin if by_id || call.is("listall") => Scope::Domain(own_domain),
             _ => Scope::Account(caller.account),
         })
     }
@@ -266,7 +277,9 @@ impl Cloud {
         let account = &self.accounts[owner];
         match scope {
             Scope::Account(only) => owner == only,
+            Scope::AllAndProjects => true,
             Scope::All => account.project.is_none(),
+            Scope::OneDomain(domain) => account.project.is_none() && account.domain == domain,
             Scope::Domain(domain) => account.project.is_none() && self.is_within(account.domain, domain),
             Scope::Projects { own_too } => match account.project {
                 Some(_) => self.may_operate(call.caller, owner),
@@ -383,8 +396,12 @@ pub(crate) enum Scope {
     Account(Key<Account>),
     /// Those of a domain and the domains below, but no projects'.
     Domain(Key<Domain>),
+    /// Those of one domain without the domains below, but no projects'.
+    OneDomain(Key<Domain>),
     /// Everything but projects'.
     All,
+    /// Everything.
+    AllAndProjects,
     /// Those of the caller's projects.
     Projects {
         /// And the caller's own.

@@ -12,7 +12,7 @@ use crate::model::compute::VmState;
 
 /// Where kubelets look for Pods that belong to their machine.
 const MANIFESTS: &str = "/etc/kubernetes/manifests/";
-/// The port that kube-vip serves unless told otherwise.
+/// Default port of kube-vip.
 const PORT: u16 = 6443;
 
 /// The address that kube-vip on a machine holds, as its user data says.
@@ -20,7 +20,7 @@ pub(crate) fn address_in(user_data: &[u8]) -> Option<SocketAddrV4> {
     let nothing = Metadata::new(&json!({}), &json!({}));
     let UserData::CloudConfig(config) = read(user_data, &nothing).ok()?.data else { return None };
     let mut found = None;
-    // What cannot be read is the guest's own trouble.
+    // An unreadable manifest is an error of the guest, not of the cloud.
     let _ = files(&config, false, |file| {
         if let Ok(file) = file
             && file.path.starts_with(MANIFESTS)

@@ -41,7 +41,6 @@ impl Cloud {
             }
         }
         rows(&self.vms, "virtualmachine", |it| (it.account, it.name.clone()), &mut add);
-        rows(&self.volumes, "volume", |it| (it.account, it.name.clone()), &mut add);
         rows(&self.networks, "network", |it| (it.account, it.name.clone()), &mut add);
         rows(&self.vpcs, "vpc", |it| (it.account, it.name.clone()), &mut add);
         rows(&self.lb_rules, "loadbalancerrule", |it| (it.account, it.name.clone()), &mut add);
@@ -50,6 +49,10 @@ impl Cloud {
         rows(&self.affinity_groups, "affinitygroup", |it| (it.account, it.name.clone()), &mut add);
         rows(&self.ssh_keys, "sshkeypair", |it| (it.account, it.name.clone()), &mut add);
         rows(&self.kubernetes_clusters, "kubernetescluster", |it| (it.account, it.name.clone()), &mut add);
+        // A destroyed disk only waits for the cleanup of the storage.
+        for volume in self.volumes.iter().filter(|volume| !volume.destroyed) {
+            add("volume", volume.account, &volume.uuid, volume.name.clone());
+        }
         for ip in self.ips.iter() {
             if let Some(held) = ip.held.as_ref().filter(|held| !held.system) {
                 add("publicipaddress", held.account, &ip.uuid, ip.address.to_string());

@@ -78,9 +78,21 @@ impl Cloud {
         self.sessions.0.remove(session);
     }
 
-    /// Whose session it is; the session key must come along.
-    pub(crate) fn session_user(&self, session: &str, key: Option<&str>) -> Option<Key<User>> {
-        self.sessions.0.get(session).filter(|held| Some(held.key.as_str()) == key).map(|held| held.user)
+    /// Whose session it is. The session key must come twice, as a cookie and as a parameter: the default of
+    /// `api.sessionkey.check.locations`. A wrong or missing one ends the session.
+    pub(crate) fn session_user(
+        &mut self,
+        session: &str,
+        cookie: Option<&str>,
+        parameter: Option<&str>,
+    ) -> Option<Key<User>> {
+        let held = self.sessions.0.get(session)?;
+        let key = Some(held.key.as_str());
+        let user = (cookie == key && parameter == key).then_some(held.user);
+        if user.is_none() {
+            self.log_out(session);
+        }
+        user
     }
 
     /// The domain of a path such as `/a/b`.

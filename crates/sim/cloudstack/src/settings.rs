@@ -14,6 +14,10 @@ pub struct Settings {
     pub expunge_delay: Duration,
     /// `expunge.interval`: interval of the task that expunges them.
     pub expunge_interval: Duration,
+    /// `storage.cleanup.delay`: minimum time that a destroyed disk is kept.
+    pub storage_cleanup_delay: Duration,
+    /// `storage.cleanup.interval`: interval of the task that removes them.
+    pub storage_cleanup_interval: Duration,
     /// `network.gc.wait`: minimum time that a network without running machines stays implemented.
     pub network_gc_wait: Duration,
     /// `network.gc.interval`: interval of the task that shuts them down.
@@ -35,6 +39,8 @@ impl Default for Settings {
         Self {
             expunge_delay: Duration::from_secs(86_400),
             expunge_interval: Duration::from_secs(86_400),
+            storage_cleanup_delay: Duration::from_secs(86_400),
+            storage_cleanup_interval: Duration::from_secs(86_400),
             network_gc_wait: Duration::from_secs(600),
             network_gc_interval: Duration::from_secs(600),
             allow_user_expunge_recover_vm: false,

@@ -49,6 +49,7 @@ impl Cloud {
             users: Table::default(),
             projects: Table::default(),
             roles: BTreeMap::new(),
+            stock_roles: Vec::new(),
             zones: Table::default(),
             hosts: Table::default(),
             service_offerings: Table::default(),
@@ -77,9 +78,13 @@ impl Cloud {
             host_failures: BTreeMap::new(),
             full: false,
         };
-        for role in [RoleType::RootAdmin, RoleType::DomainAdmin, RoleType::User] {
+        let (root, domain, user) = (RoleType::RootAdmin, RoleType::DomainAdmin, RoleType::User);
+        for role in [Some(root), None, Some(domain), Some(user), None, None, None, None] {
             let uuid = cloud.fresh_uuid();
-            cloud.roles.insert(role, uuid);
+            if let Some(role) = role {
+                cloud.roles.insert(role, uuid.clone());
+            }
+            cloud.stock_roles.push(uuid);
         }
         for name in ["default_deny", "default_allow"] {
             let uuid = cloud.fresh_uuid();
@@ -204,6 +209,7 @@ impl Cloud {
             display_text: Some(name.to_owned()),
             size,
             system_vm_type: None,
+            network_rate: None,
             offer_ha: false,
             default_use: false,
             local_storage: false,
@@ -226,6 +232,7 @@ impl Cloud {
             public_vlan: self.fresh_uuid(),
             pod: self.fresh_uuid(),
             image_store: self.fresh_uuid(),
+            primary_storage: self.fresh_uuid(),
         };
         let uuid = self.fresh_uuid();
         let zone = self.zones.insert(uuid, self.now, it);

@@ -229,6 +229,15 @@ const VPC_OFFERINGS: &[(&str, bool, &str, Option<&str>)] = &[
     ("VPC offering with Netris - NAT Mode", false, "Netris", Some("NATTED")),
 ];
 
+/// Offerings of system VMs: name, `systemvmtype`, MHz, MiB, whether they are restarted, network rate.
+const SYSTEM_OFFERINGS: &[(&str, &str, u64, u64, bool, Option<u64>)] = &[
+    ("Console Proxy", "consoleproxy", 500, 1024, false, Some(0)),
+    ("Secondary Storage VM", "secondarystoragevm", 500, 512, false, None),
+    ("Software Router", "domainrouter", 500, 512, true, None),
+    ("Internal LB Instance", "internalloadbalancervm", 256, 256, true, None),
+    ("Elastic LB VM", "elasticloadbalancervm", 128, 128, true, Some(0)),
+];
+
 /// Guest operating systems with their categories; a real server has hundreds.
 const OS_TYPES: &[(&str, &str)] = &[
     ("AlmaLinux 8", "AlmaLinux"),
@@ -249,19 +258,22 @@ const OS_TYPES: &[(&str, &str)] = &[
 
 impl Cloud {
     pub(super) fn stock_offerings(&mut self) {
-        for (name, local) in [("", false), (" - Local Storage", true)] {
-            let it = ServiceOffering {
-                name: format!("System Offering For Software Router{name}"),
-                display_text: None,
-                size: OfferedSize::Fixed(Size { cores: 1, mhz: 500, memory_mib: 512 }),
-                system_vm_type: Some("domainrouter"),
-                offer_ha: true,
-                default_use: true,
-                local_storage: local,
-                disk_offering: self.fresh_uuid(),
-            };
-            let uuid = self.fresh_uuid();
-            self.service_offerings.insert(uuid, self.now, it);
+        for (name, kind, mhz, memory_mib, offer_ha, network_rate) in SYSTEM_OFFERINGS {
+            for (suffix, local_storage) in [("", false), (" - Local Storage", true)] {
+                let it = ServiceOffering {
+                    name: format!("System Offering For {name}{suffix}"),
+                    display_text: None,
+                    size: OfferedSize::Fixed(Size { cores: 1, mhz: *mhz, memory_mib: *memory_mib }),
+                    system_vm_type: Some(kind),
+                    network_rate: *network_rate,
+                    offer_ha: *offer_ha,
+                    default_use: true,
+                    local_storage,
+                    disk_offering: self.fresh_uuid(),
+                };
+                let uuid = self.fresh_uuid();
+                self.service_offerings.insert(uuid, self.now, it);
+            }
         }
         for (name, display_text, marks, services) in NETWORK_OFFERINGS {
             let has = |mark: char| marks.contains(mark);

@@ -121,6 +121,14 @@ impl Cloud {
 
     /// Gives an address back, and takes its rules away.
     pub(crate) fn release(&mut self, ip: Key<PublicIp>) {
+        self.remove_rules(ip);
+        let uuid = self.ips[ip].uuid.clone();
+        self.untag(&uuid);
+        self.ips[ip].held = None;
+    }
+
+    /// Takes the rules of an address away.
+    pub(crate) fn remove_rules(&mut self, ip: Key<PublicIp>) {
         let balancers: Vec<_> =
             self.lb_rules.iter().filter(|rule| rule.ip == ip).map(|rule| rule.key).collect();
         for rule in balancers {
@@ -136,9 +144,6 @@ impl Cloud {
         for rule in rules {
             self.firewall_rules.forget(rule);
         }
-        let uuid = self.ips[ip].uuid.clone();
-        self.untag(&uuid);
-        self.ips[ip].held = None;
     }
 }
 
@@ -181,14 +186,15 @@ fn associate(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     };
     let key = cloud.take_address(owner, zone, wanted, network, vpc)?;
     let uuid = cloud.ips[key].uuid.clone();
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         // The reply is made before the address has reached its last state, but for those of VPCs.
         let early = cloud.ips[key].held.as_ref().is_some_and(|held| held.vpc.is_none());
-        let shown = early.then(|| cloud.show_ip(key, false));
+        let shown = early.then(|| cloud.show_ip(key, full));
         if let Some(held) = &mut cloud.ips[key].held {
             held.state = "Allocated";
         }
-        Ok(json!({"ipaddress": shown.unwrap_or_else(|| cloud.show_ip(key, false))}))
+        Ok(json!({"ipaddress": shown.unwrap_or_else(|| cloud.show_ip(key, full))}))
     });
     Ok(Answer::Job(submission.making_the("IpAddress", &uuid)))
 }

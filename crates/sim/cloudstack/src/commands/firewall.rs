@@ -64,7 +64,7 @@ fn list(cloud: &Cloud, call: &Call, side: fn(&Row<FirewallRule>) -> bool) -> Res
                 && call.selects(&cloud.networks, "networkid", rule.network)
                 && cloud.is_tagged(&tags, &rule.uuid)
         })
-        .map(|rule| cloud.show_firewall_rule(rule.key))
+        .map(|rule| cloud.show_firewall_rule(rule.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("firewallrule", shown))
 }
@@ -160,7 +160,7 @@ fn create_ingress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         destinations: Vec::new(),
         opened_for: None,
     };
-    Ok(insert(cloud, it))
+    Ok(insert(cloud, call, it))
 }
 
 fn create_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
@@ -228,14 +228,15 @@ fn create_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         destinations,
         opened_for: None,
     };
-    Ok(insert(cloud, it))
+    Ok(insert(cloud, call, it))
 }
 
-fn insert(cloud: &mut Cloud, it: FirewallRule) -> Answer {
+fn insert(cloud: &mut Cloud, call: &Call, it: FirewallRule) -> Answer {
+    let full = call.caller.is_root();
     let uuid = cloud.fresh_uuid();
     let key = cloud.firewall_rules.insert(uuid.clone(), cloud.now, it);
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
-        Ok(json!({"firewallrule": cloud.show_firewall_rule(key)}))
+        Ok(json!({"firewallrule": cloud.show_firewall_rule(key, full)}))
     });
     Answer::Job(submission.making_the("FirewallRule", &uuid))
 }

@@ -21,7 +21,7 @@ pub(super) const COMMANDS: &[Command] = &[
     job(
         "createPortForwardingRule",
         "ipaddressid:ip! protocol! publicport:number! privateport:number! publicendport:number privateendport:number \
-         virtualmachineid:vm! openfirewall:flag",
+         virtualmachineid:vm! networkid:network openfirewall:flag",
         "user.firewall.CreatePortForwardingRuleCmd",
         create,
     ),
@@ -43,7 +43,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.selects(&cloud.ips, "ipaddressid", rule.ip)
                 && call.selects(&cloud.networks, "networkid", rule.network)
         })
-        .map(|rule| cloud.show_forwarding(rule.key))
+        .map(|rule| cloud.show_forwarding(rule.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("portforwardingrule", shown))
 }
@@ -51,10 +51,14 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let (ip, vm) = (call.the(&cloud.ips, "ipaddressid")?, call.the(&cloud.vms, "virtualmachineid")?);
     let held = cloud.ips[ip].held.as_ref();
-    let Some((account, Some(network))) = held.map(|held| (held.account, held.network)) else {
+    let asked = call.key(&cloud.networks, "networkid");
+    let Some((account, Some(network), vpc)) =
+        held.map(|held| (held.account, held.network.or(asked.filter(|_| held.vpc.is_some())), held.vpc))
+    else {
         return Err(ApiError::invalid("Unable to create port forwarding rule; the IP address is not in use"));
     };
     cloud.allow(call.caller, account)?;
+    cloud.tier_fits(ip, network)?;
     cloud.allow(call.caller, cloud.vms[vm].account)?;
     let range = |start: &str, end: &str| -> Result<Ports> {
         let first = call.number(start).unwrap_or(-1);
@@ -74,11 +78,16 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let it = PortForwarding { account, ip, network, vm, protocol: protocol.clone(), public, private };
     let uuid = cloud.fresh_uuid();
     let key = cloud.forwardings.insert(uuid.clone(), cloud.now, it);
-    if call.flag("openfirewall").unwrap_or(true) {
+    if vpc.is_some() {
+        cloud.bind_tier(ip, network);
+    }
+    // Tiers have access lists in place of firewalls.
+    if call.flag("openfirewall").unwrap_or(vpc.is_none()) && vpc.is_none() {
         cloud.open_firewall(ip, &protocol, public, OpenedFor::PortForwarding(key));
     }
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
-        Ok(json!({"portforwardingrule": cloud.show_forwarding(key)}))
+        Ok(json!({"portforwardingrule": cloud.show_forwarding(key, full)}))
     });
     Ok(Answer::Job(submission.making_the("FirewallRule", &uuid)))
 }
@@ -91,9 +100,10 @@ fn list_ip_forwarding(_: &mut Cloud, _: &Call) -> Result<Answer> {
 impl Cloud {
     pub(crate) fn remove_forwarding(&mut self, key: Key<PortForwarding>) {
         self.close_firewall(OpenedFor::PortForwarding(key));
-        let uuid = self.forwardings[key].uuid.clone();
+        let (uuid, ip) = (self.forwardings[key].uuid.clone(), self.forwardings[key].ip);
         self.untag(&uuid);
         self.forwardings.forget(key);
+        self.unbind_tier(ip);
     }
 }
 

@@ -3,14 +3,15 @@
 use super::{domain_admin, sync};
 use crate::call::{Answer, Call};
 use crate::catalog::Command;
-use crate::cloud::{Cloud, Scope};
+use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
-use crate::model::identity::Resource;
+use crate::model::identity::{Account, Domain, Resource};
+use crate::model::table::Key;
 
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listResourceLimits",
-        "resourcetype:number account domainid:domain projectid:project listall:flag",
+        "resourcetype:number resourcetypename account domainid:domain projectid:project listall:flag",
         list,
     ),
     domain_admin(sync(
@@ -32,23 +33,74 @@ fn resource(number: i64) -> Result<Resource> {
         .ok_or_else(|| ApiError::invalid("Please specify valid resource type"))
 }
 
+/// Whose limits a call is about.
+enum Owner {
+    Account(Key<Account>),
+    Domain(Key<Domain>),
+}
+
+impl Owner {
+    /// Users are shown their own limits, whatever they ask for.
+    fn of(cloud: &Cloud, call: &Call) -> Result<Self> {
+        let named = match (call.text("account"), call.key(&cloud.domains, "domainid")) {
+            (None, _) => None,
+            (Some(_), None) => {
+                return Err(ApiError::invalid("Account must be specified with domainId parameter"));
+            }
+            (Some(name), Some(domain)) => {
+                let found = cloud.account_named(name, domain);
+                Some(found.ok_or_else(|| {
+                    ApiError::invalid(format!(
+                        "Unable to find account by name {name} in domain with specified id"
+                    ))
+                })?)
+            }
+        };
+        if !call.caller.is_admin() {
+            return Ok(Self::Account(call.caller.account));
+        }
+        let named =
+            named.or_else(|| call.key(&cloud.projects, "projectid").map(|key| cloud.projects[key].account));
+        let domain = call.key(&cloud.domains, "domainid");
+        if let Some(domain) = domain
+            && !cloud.is_within(domain, cloud.accounts[call.caller.account].domain)
+        {
+            return Err(ApiError::not_yours());
+        }
+        if let Some(account) = named {
+            cloud.allow(call.caller, account)?;
+            return Ok(Self::Account(account));
+        }
+        Ok(domain.map_or(Self::Account(call.caller.account), Self::Domain))
+    }
+}
+
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    // With a project's id, the server lists the caller's own limits.
-    let account = match cloud.scope(call)? {
-        Scope::Account(account) if cloud.accounts[account].project.is_none() => account,
-        _ => call.caller.account,
-    };
-    let mut resources = match call.number("resourcetype") {
-        Some(number) => vec![resource(number)?],
-        None => Resource::ALL.to_vec(),
+    let owner = Owner::of(cloud, call)?;
+    let mut resources = match (call.text("resourcetypename"), call.number("resourcetype")) {
+        (Some(name), _) => vec![
+            Resource::ALL
+                .into_iter()
+                .find(|resource| resource.name() == name)
+                .ok_or_else(|| ApiError::invalid("Please specify a valid resource type name."))?,
+        ],
+        (None, Some(number)) => vec![resource(number)?],
+        (None, None) => Resource::ALL.to_vec(),
     };
     // Those that somebody set stand first, in the order in which they were set.
-    let set: Vec<_> = cloud.accounts[account].limits.explicit().collect();
+    let limits = match owner {
+        Owner::Account(account) => &cloud.accounts[account].limits,
+        Owner::Domain(domain) => &cloud.domains[domain].limits,
+    };
+    let set: Vec<_> = limits.explicit().collect();
     resources.sort_by_key(|resource| {
         (set.iter().position(|held| held == resource).unwrap_or(usize::MAX), resource.number())
     });
-    let shown = resources.into_iter().map(|resource| cloud.show_limit(account, resource)).collect();
-    Ok(Answer::List("resourcelimit", shown))
+    let shown = resources.into_iter().map(|resource| match owner {
+        Owner::Account(account) => cloud.show_limit(account, resource),
+        Owner::Domain(domain) => cloud.show_domain_limit(domain, resource),
+    });
+    Ok(Answer::List("resourcelimit", shown.collect()))
 }
 
 fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

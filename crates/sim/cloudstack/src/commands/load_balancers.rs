@@ -9,7 +9,7 @@ use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
 use crate::jobs::{Submission, success};
 use crate::model::compute::{Vm, VmState};
-use crate::model::network::{FirewallRule, LbRule, OpenedFor, Ports, PublicIp};
+use crate::model::network::{FirewallRule, LbRule, Network, OpenedFor, Ports, PublicIp};
 use crate::model::table::Key;
 use crate::render::VmView;
 
@@ -69,7 +69,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.keyword_in(&[&rule.name])
                 && cloud.is_tagged(&tags, &rule.uuid)
         })
-        .map(|rule| cloud.show_lb_rule(rule.key))
+        .map(|rule| cloud.show_lb_rule(rule.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("loadbalancerrule", shown))
 }
@@ -90,7 +90,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             "Unable to create load balancer rule; the IP address is not allocated",
         ));
     };
-    let (account, on) = (held.account, held.network);
+    let (account, on, vpc) = (held.account, held.network, held.vpc);
     cloud.allow(call.caller, account)?;
     let Some(network) = call.key(&cloud.networks, "networkid").or(on) else {
         return Err(ApiError::parameter(format!(
@@ -98,6 +98,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             ip.number()
         )));
     };
+    cloud.tier_fits(ip, network).map_err(ApiError::wrapped)?;
     let protocol = call.filled("protocol").map(str::to_lowercase);
     if let Some(protocol) = protocol.as_deref() {
         if !PROTOCOLS.contains(&protocol) {
@@ -137,19 +138,59 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         active: false,
         members: Vec::new(),
     };
+    if vpc.is_some() {
+        cloud.bind_tier(ip, network);
+    }
     let uuid = cloud.fresh_uuid();
     let key = cloud.lb_rules.insert(uuid.clone(), cloud.now, it);
     let firewall = cloud.network_offerings[cloud.networks[network].offering].offers("Firewall");
     if call.flag("openfirewall").unwrap_or(true) && firewall {
         cloud.open_firewall(ip, "tcp", ports, OpenedFor::LoadBalancer(key));
     }
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
-        Ok(json!({"loadbalancer": cloud.show_lb_rule(key)}))
+        Ok(json!({"loadbalancer": cloud.show_lb_rule(key, full)}))
     });
     Ok(Answer::Job(submission.making_the("FirewallRule", &uuid)))
 }
 
 impl Cloud {
+    /// Refuses rules on an address of a VPC for a network that is no tier of it, or for a second tier.
+    pub(super) fn tier_fits(&self, ip: Key<PublicIp>, network: Key<Network>) -> Result<()> {
+        let Some((vpc, tier)) = self.ips[ip].held.as_ref().and_then(|held| Some((held.vpc?, held.network)))
+        else {
+            return Ok(());
+        };
+        if self.networks[network].vpc != Some(vpc) {
+            return Err(ApiError::invalid("Network is not part of the VPC of the IP address"));
+        }
+        if tier.is_some_and(|tier| tier != network) {
+            return Err(ApiError::invalid(
+                "Can't assign IP to the network directly when network belongs to VPC: it is in use by another tier",
+            ));
+        }
+        if !self.network_offerings[self.networks[network].offering].offers("Lb") {
+            return Err(ApiError::invalid("LB service is not supported in the network"));
+        }
+        Ok(())
+    }
+
+    /// An address of a VPC belongs to the tier of its rules.
+    pub(super) fn bind_tier(&mut self, ip: Key<PublicIp>, network: Key<Network>) {
+        if let Some(held) = &mut self.ips[ip].held {
+            held.network = Some(network);
+        }
+    }
+
+    /// Frees an address of a VPC from its tier when its last rule is gone.
+    pub(crate) fn unbind_tier(&mut self, ip: Key<PublicIp>) {
+        let used = self.lb_rules.iter().any(|rule| rule.ip == ip)
+            || self.forwardings.iter().any(|rule| rule.ip == ip);
+        if let Some(held) = self.ips[ip].held.as_mut().filter(|held| held.vpc.is_some() && !used) {
+            held.network = None;
+        }
+    }
+
     /// Refuses if another rule has one of the ports of an address.
     pub(super) fn port_is_free(&self, ip: Key<PublicIp>, protocol: &str, ports: Ports) -> Result<()> {
         let conflict = |purpose: &str, uuid: &str| {
@@ -225,6 +266,7 @@ impl Cloud {
         let (uuid, ip) = (self.lb_rules[key].uuid.clone(), self.lb_rules[key].ip);
         self.untag(&uuid);
         self.lb_rules.forget(key);
+        self.unbind_tier(ip);
         self.balance(ip);
     }
 
@@ -246,6 +288,7 @@ fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     cloud.allow(call.caller, cloud.lb_rules[key].account)?;
     let text = |name: &str| call.filled(name).map(str::to_owned);
     let (name, algorithm) = (text("name"), text("algorithm"));
+    let full = call.caller.is_root();
     Ok(Answer::Job(Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         let row = &mut cloud.lb_rules[key];
         if row.protocol.is_none() {
@@ -261,7 +304,7 @@ fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         if let Some(algorithm) = algorithm {
             row.algorithm = algorithm;
         }
-        Ok(json!({"loadbalancer": cloud.show_lb_rule(key)}))
+        Ok(json!({"loadbalancer": cloud.show_lb_rule(key, full)}))
     })))
 }
 

@@ -58,7 +58,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && cloud.is_tagged(&tags, &network.uuid)
                 && (!call.is("canusefordeploy") || cloud.zones[network.zone].enabled)
         })
-        .map(|network| cloud.show_network(network.key))
+        .map(|network| cloud.show_network(network.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("network", shown))
 }
@@ -112,7 +112,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     cloud.networks[key].vpc = vpc;
     let acl = call.text("aclid").and_then(|id| cloud.acls.iter().find(|(held, _)| held == id)).cloned();
     cloud.networks[key].acl = acl.or_else(|| vpc.and_then(|_| cloud.acls.first().cloned()));
-    Ok(Answer::Object("network", cloud.show_network(key)))
+    Ok(Answer::Object("network", cloud.show_network(key, call.caller.is_root())))
 }
 
 impl Cloud {
@@ -216,6 +216,11 @@ impl Cloud {
             .map(|ip| ip.key)
             .collect();
         for ip in ips {
+            // The addresses of a VPC outlive its tiers.
+            if self.ips[ip].held.as_ref().is_some_and(|held| held.vpc.is_some()) {
+                self.remove_rules(ip);
+                continue;
+            }
             self.release(ip);
         }
         let rules: Vec<_> =
@@ -247,6 +252,7 @@ fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = own(cloud, call)?;
     let (name, text) =
         (call.filled("name").map(str::to_owned), call.filled("displaytext").map(str::to_owned));
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         if let Some(name) = name {
             cloud.networks[key].name = name;
@@ -254,7 +260,7 @@ fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         if let Some(text) = text {
             cloud.networks[key].display_text = text;
         }
-        Ok(json!({"network": cloud.show_network(key)}))
+        Ok(json!({"network": cloud.show_network(key, full)}))
     });
     Ok(Answer::Job(submission.about("Network")))
 }

@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
     root_admin(sync("listCapacity", "zoneid:zone type:number", list_capacity)),
     absent("createZone"),
     absent("deleteZone"),
-    absent("listRoles"),
+    root_admin(sync("listRoles", "id name type state", list_roles)),
     absent("createRole"),
     absent("listRouters"),
     absent("listSystemVms"),
@@ -35,7 +35,8 @@ pub(super) const COMMANDS: &[Command] = &[
     absent("deleteHost"),
 ];
 
-/// A command of root's that the server has and this simulator has not: others are told that they lack it, root is told so.
+/// A command of root that the server has and this simulator does not. Others get the error of a missing permission,
+/// root an error that says so.
 const fn absent(name: &'static str) -> Command {
     root_admin(sync(name, "", not_simulated))
 }
@@ -124,6 +125,54 @@ fn list_capabilities(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 fn list_hypervisors(_: &mut Cloud, _: &Call) -> Result<Answer> {
     let names = ["KVM", "VMware", "XenServer", "Hyperv", "BareMetal", "Ovm", "LXC", "Ovm3", "External"];
     Ok(Answer::List("hypervisor", names.iter().map(|name| json!({"name": name})).collect()))
+}
+
+/// Name, type and description of the stock roles.
+const ROLES: [(&str, &str, &str); 8] = [
+    ("Root Admin", "Admin", "Default root admin role"),
+    ("Resource Admin", "ResourceAdmin", "Default resource admin role"),
+    ("Domain Admin", "DomainAdmin", "Default domain admin role"),
+    ("User", "User", "Default user role"),
+    ("Read-Only Admin - Default", "Admin", "Default read-only admin role"),
+    ("Read-Only User - Default", "User", "Default read-only user role"),
+    ("Support Admin - Default", "Admin", "Default support admin role"),
+    ("Support User - Default", "User", "Default support user role"),
+];
+
+fn list_roles(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    if let Some(kind) = call.filled("type")
+        && !["Admin", "ResourceAdmin", "DomainAdmin", "User", "Unknown"].contains(&kind)
+    {
+        return Err(ApiError::new(530, 9999, format!("No enum constant RoleType.{kind}")));
+    }
+    if let Some(id) = call.text("id")
+        && !cloud.stock_roles.iter().any(|held| held == id)
+    {
+        return Err(call.unknown("id", id));
+    }
+    let shown = ROLES
+        .iter()
+        .zip(&cloud.stock_roles)
+        .filter(|((name, kind, _), id)| {
+            call.names("id", id)
+                && call.names("name", name)
+                && call.names("type", kind)
+                && call.names("state", "enabled")
+                && call.keyword_in(&[name])
+        })
+        .map(|((name, kind, description), id)| {
+            json!({
+                "id": id,
+                "name": name,
+                "description": description,
+                "ispublic": true,
+                "type": kind,
+                "isdefault": true,
+                "state": "enabled",
+            })
+        })
+        .collect();
+    Ok(Answer::List("role", shown))
 }
 
 fn quota_is_enabled(_: &mut Cloud, _: &Call) -> Result<Answer> {

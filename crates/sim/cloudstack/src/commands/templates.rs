@@ -43,7 +43,7 @@ impl Cloud {
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let filter = call.text("templatefilter").unwrap_or_default().to_lowercase();
-    if filter == "all" && !call.caller.is_root() {
+    if filter == "all" && !call.caller.is_admin() {
         return Err(ApiError::invalid("Filter all can be specified by admin only"));
     }
     if let Some(template) = call.key(&cloud.templates, "id")
@@ -132,7 +132,7 @@ fn register(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         os_type,
         kind: TemplateKind::User,
         public: call.is("ispublic"),
-        // Only root may feature; others are not told.
+        // Only root may feature; for others the flag is ignored.
         featured: call.is("isfeatured") && call.caller.is_root(),
         format,
         hypervisor: text("hypervisor"),

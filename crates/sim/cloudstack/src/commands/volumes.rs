@@ -16,7 +16,7 @@ use crate::model::table::Key;
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listVolumes",
-        "id:volume ids:volume[] name type virtualmachineid:vm zoneid:zone account domainid:domain projectid:project \
+        "id:volume ids:volume[] name type state virtualmachineid:vm zoneid:zone diskofferingid:diskoffering account domainid:domain projectid:project \
          listall:flag",
         list,
     ),
@@ -56,19 +56,26 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let tags = cloud.tag_filter(call)?;
     let ids = call.keys(&cloud.volumes, "ids");
     let vm = call.key(&cloud.vms, "virtualmachineid");
+    let disk_offering = call.key(&cloud.disk_offerings, "diskofferingid");
     let rows: Vec<_> = cloud
         .volumes
         .iter()
         .filter(|volume| {
             let kind = if matches!(volume.kind, VolumeKind::Root(..)) { "ROOT" } else { "DATADISK" };
+            let part = |name: &str, text: &str| {
+                call.text(name).is_none_or(|part| text.to_lowercase().contains(&part.to_lowercase()))
+            };
             cloud.shows(call, scope, volume.account)
                 && call.selects(&cloud.volumes, "id", volume.key)
                 && (ids.is_empty() || ids.contains(&volume.key))
                 && call.selects(&cloud.zones, "zoneid", volume.zone)
                 && vm.is_none_or(|vm| volume.vm == Some(vm))
-                && call.names("type", kind)
+                && part("type", kind)
+                && call.names("state", volume.state_name())
                 && call.names("name", &volume.name)
-                && call.keyword_in(&[&volume.name])
+                && disk_offering
+                    .is_none_or(|offering| matches!(volume.kind, VolumeKind::Data(held) if held == offering))
+                && call.keyword_in(&[&volume.name, kind, volume.state_name()])
                 && cloud.is_tagged(&tags, &volume.uuid)
         })
         .map(|volume| volume.key)
@@ -81,7 +88,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             page
         }
     };
-    let shown = chosen.into_iter().map(|volume| cloud.show_volume(volume)).collect();
+    let shown = chosen.into_iter().map(|volume| cloud.show_volume(volume, call.caller.is_root())).collect();
     Ok(Answer::Page("volume", rows.len(), shown))
 }
 
@@ -106,7 +113,7 @@ impl Cloud {
         Ok(gib << 30)
     }
 
-    fn remove_volume(&mut self, key: Key<Volume>) {
+    pub(crate) fn remove_volume(&mut self, key: Key<Volume>) {
         let uuid = self.volumes[key].uuid.clone();
         self.untag(&uuid);
         self.volumes.remove(key);
@@ -139,8 +146,9 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     };
     let uuid = cloud.fresh_uuid();
     let key = cloud.volumes.insert(uuid.clone(), cloud.now, it);
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
-        Ok(json!({"volume": cloud.show_volume(key)}))
+        Ok(json!({"volume": cloud.show_volume(key, full)}))
     });
     Ok(Answer::Job(submission.making_the("Volume", &uuid)))
 }
@@ -164,6 +172,7 @@ fn attach(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let vm = call.the(&cloud.vms, "virtualmachineid")?;
     cloud.allow(call.caller, cloud.vms[vm].account)?;
     let uuid = cloud.volumes[key].uuid.clone();
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         if cloud.volumes[key].vm.is_some() {
             return Err(ApiError::invalid(ATTACHED));
@@ -178,7 +187,7 @@ fn attach(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         let now = cloud.now;
         let row = &mut cloud.volumes[key];
         (row.vm, row.device, row.attached, row.ready) = (Some(vm), device, Some(now), true);
-        Ok(json!({"volume": cloud.show_volume(key)}))
+        Ok(json!({"volume": cloud.show_volume(key, full)}))
     });
     Ok(Answer::Job(submission.about_the("Volume", &uuid)))
 }
@@ -191,6 +200,7 @@ fn detach(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     };
     cloud.allow(call.caller, cloud.volumes[key].account)?;
     let uuid = cloud.volumes[key].uuid.clone();
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         let row = &cloud.volumes[key];
         let Some(vm) = row.vm else {
@@ -204,7 +214,7 @@ fn detach(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         }
         let row = &mut cloud.volumes[key];
         (row.vm, row.device, row.attached) = (None, 0, None);
-        Ok(json!({"volume": cloud.show_volume(key)}))
+        Ok(json!({"volume": cloud.show_volume(key, full)}))
     });
     Ok(Answer::Job(submission.about_the("Volume", &uuid)))
 }
@@ -213,11 +223,12 @@ fn resize(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = own(cloud, call)?;
     let uuid = cloud.volumes[key].uuid.clone();
     let gib = call.number("size").and_then(|size| u64::try_from(size).ok());
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         if let Some(gib) = gib {
             cloud.volumes[key].bytes = gib << 30;
         }
-        Ok(json!({"volume": cloud.show_volume(key)}))
+        Ok(json!({"volume": cloud.show_volume(key, full)}))
     });
     Ok(Answer::Job(submission.about_the("Volume", &uuid)))
 }
@@ -234,11 +245,12 @@ fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 fn destroy(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = own(cloud, call)?;
     let uuid = cloud.volumes[key].uuid.clone();
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         if cloud.volumes[key].vm.is_some() {
             return Err(ApiError::invalid(ATTACHED));
         }
-        let shown = cloud.show_volume(key);
+        let shown = cloud.show_volume(key, full);
         cloud.remove_volume(key);
         Ok(json!({"volume": shown}))
     });

@@ -42,7 +42,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.keyword_in(&[&vpc.name, &vpc.display_text])
                 && cloud.is_tagged(&tags, &vpc.uuid)
         })
-        .map(|vpc| cloud.show_vpc(vpc.key))
+        .map(|vpc| cloud.show_vpc(vpc.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("vpc", shown))
 }
@@ -75,8 +75,15 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let it = Vpc { name, display_text, account: owner, zone, cidr, offering };
     let uuid = cloud.fresh_uuid();
     let key = cloud.vpcs.insert(uuid.clone(), cloud.now, it);
+    let full = call.caller.is_root();
     let submission = Submission::once(cloud.settings.timings.power, move |cloud, _| {
-        Ok(json!({"vpc": cloud.show_vpc(key)}))
+        // The router of a VPC starts with the VPC and takes its source NAT address.
+        let (account, zone) = (cloud.vpcs[key].account, cloud.vpcs[key].zone);
+        let ip = cloud.take_address(account, zone, None, None, Some(key))?;
+        if let Some(held) = &mut cloud.ips[ip].held {
+            (held.source_nat, held.state) = (true, "Allocated");
+        }
+        Ok(json!({"vpc": cloud.show_vpc(key, full)}))
     });
     Ok(Answer::Job(Submission { id: Some(uuid), ..submission.about("None") }))
 }

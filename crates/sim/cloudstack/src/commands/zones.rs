@@ -14,7 +14,11 @@ use crate::model::place::HostState;
 pub(super) const COMMANDS: &[Command] = &[
     sync("listZones", "id:zone name available:flag showcapacities:flag", list_zones),
     root_admin(sync("updateZone", "id:zone! allocationstate name", update_zone)),
-    root_admin(sync("listHosts", "id:host zoneid:zone type name state", list_hosts)),
+    root_admin(sync(
+        "listHosts",
+        "id:host zoneid:zone type name state resourcestate details:long",
+        list_hosts,
+    )),
     root_admin(sync("updateHost", "id:host! allocationstate", update_host)),
     root_admin(job(
         "prepareHostForMaintenance",
@@ -79,7 +83,52 @@ fn update_zone(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     Ok(Answer::Object("zone", cloud.show_zone(zone, call.caller).done()))
 }
 
+/// Fields of hosts by the group of `details` that shows them.
+const HOST_GROUPS: [(&[&str], &[&str]); 4] = [
+    (&["capacity", "stats", "events"], &["zonename", "podname", "clustername", "clustertype"]),
+    (
+        &["capacity"],
+        &[
+            "memorytotal",
+            "memorywithoverprovisioning",
+            "memoryallocated",
+            "memoryallocatedbytes",
+            "memoryallocatedpercentage",
+            "hahost",
+            "hypervisorversion",
+            "arch",
+            "cpuallocatedvalue",
+            "cpuallocated",
+            "cpuallocatedpercentage",
+            "cpuallocatedwithoverprovisioning",
+            "cpuwithoverprovisioning",
+        ],
+    ),
+    (&["stats"], &["cpuused", "cpuloadaverage", "memoryused", "networkkbsread", "networkkbswrite"]),
+    (&["events"], &["events"]),
+];
+
+/// Leaves out the fields of the groups that were not asked for.
+fn leave_out(mut host: Value, details: &[String]) -> Value {
+    let asked = |group: &&str| details.iter().any(|word| word == group);
+    if let Some(host) = host.as_object_mut().filter(|_| !details.is_empty() && !asked(&"all")) {
+        for (groups, fields) in HOST_GROUPS {
+            if !groups.iter().any(asked) {
+                host.retain(|name, _| !fields.contains(&name.as_str()));
+            }
+        }
+    }
+    host
+}
+
 fn list_hosts(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let details: Vec<String> =
+        call.filled("details").into_iter().flat_map(|list| list.split(',')).map(str::to_lowercase).collect();
+    if details.iter().any(|word| !["all", "capacity", "events", "stats", "min"].contains(&word.as_str())) {
+        return Err(ApiError::invalid(
+            "The details parameter contains a non permitted value. The allowed values are [all, capacity, events, stats, min]",
+        ));
+    }
     let shown = cloud
         .hosts
         .iter()
@@ -89,8 +138,10 @@ fn list_hosts(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.names("name", &host.name)
                 && call.names("type", "Routing")
                 && call.names("state", "Up")
+                && call.names("resourcestate", host.state.name())
+                && call.keyword_in(&[&host.name])
         })
-        .map(|host| cloud.show_host(host.key))
+        .map(|host| leave_out(cloud.show_host(host.key), &details))
         .collect();
     Ok(Answer::List("host", shown))
 }

@@ -1,4 +1,4 @@
-//! What the simulator is told beside the API: faults and questions, under `/sim/`. No real server has these paths.
+//! The simulator's own API under `/sim/`: faults and counters. No real server has these paths.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};

@@ -20,15 +20,22 @@ pub(super) struct Identified {
 
 impl Cloud {
     /// Says who calls. With a key, a command that does not exist is nobody's; with a session, somebody's.
-    pub(super) fn identify(&self, query: &Query, command: Option<&Command>) -> Result<Identified, ApiError> {
+    pub(super) fn identify(
+        &mut self,
+        query: &Query,
+        command: Option<&Command>,
+    ) -> Result<Identified, ApiError> {
         if query.params.get("apikey").is_none()
             && let Some(session) = &query.session
         {
-            let key = query.params.get("sessionkey").or(query.session_key.as_deref());
-            let user = self.session_user(session, key).ok_or_else(|| ApiError {
-                text: "unable to verify user credentials".to_owned(),
-                ..ApiError::unauthorized()
-            })?;
+            let parameter = query.params.get("sessionkey");
+            let user =
+                self.session_user(session, query.session_key.as_deref(), parameter).ok_or_else(|| {
+                    ApiError {
+                        text: "unable to verify user credentials".to_owned(),
+                        ..ApiError::unauthorized()
+                    }
+                })?;
             return self.caller(user);
         }
         command.ok_or_else(ApiError::unauthorized)?;

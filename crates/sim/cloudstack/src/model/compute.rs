@@ -41,8 +41,8 @@ pub(crate) struct Vm {
     pub(crate) booted: bool,
     /// An address that it holds without the cloud's knowing, by kube-vip.
     pub(crate) floating: Option<std::net::SocketAddrV4>,
-    /// What its first host said about how it boots; gone after the first stop.
-    pub(crate) has_boot_details: bool,
+    /// A host released its capacity at least once. The server keeps a detail about it, which only root sees.
+    pub(crate) capacity_freed: bool,
     pub(crate) running_since: Option<Timestamp>,
     pub(crate) stopped_at: Option<Timestamp>,
 }
@@ -83,6 +83,21 @@ impl VmState {
     }
 }
 
+impl Vm {
+    /// All details, including those that only root sees.
+    pub(crate) fn all_details(&self) -> BTreeMap<String, String> {
+        let mut details = self.details.clone();
+        if self.capacity_freed {
+            details.insert("Message.ReservedCapacityFreed.Flag".to_owned(), "false".to_owned());
+        }
+        details
+    }
+}
+
+/// Details that only root sees.
+pub(crate) const HIDDEN_DETAILS: [&str; 4] =
+    ["rootdisksize", "cpuOvercommitRatio", "memoryOvercommitRatio", "Message.ReservedCapacityFreed.Flag"];
+
 /// A network card.
 pub(crate) struct Nic {
     pub(crate) uuid: String,
@@ -104,8 +119,19 @@ pub(crate) struct Volume {
     pub(crate) device: u64,
     pub(crate) attached: Option<Timestamp>,
     pub(crate) ready: bool,
-    /// Deleted, or to be deleted with its machine.
+    /// Deleted with its machine. Listed until the storage is cleaned up.
     pub(crate) destroyed: bool,
+}
+
+impl Volume {
+    /// State as the API names it.
+    pub(crate) fn state_name(&self) -> &'static str {
+        match () {
+            () if self.destroyed => "Destroy",
+            () if self.ready => "Ready",
+            () => "Allocated",
+        }
+    }
 }
 
 /// What a disk was made from.

@@ -15,6 +15,7 @@ pub(crate) struct Zone {
     pub(crate) public_vlan: String,
     pub(crate) pod: String,
     pub(crate) image_store: String,
+    pub(crate) primary_storage: String,
 }
 
 /// A host and what its virtual machines may use of it.
@@ -57,6 +58,8 @@ pub(crate) struct ServiceOffering {
     pub(crate) display_text: Option<String>,
     pub(crate) size: OfferedSize,
     pub(crate) system_vm_type: Option<&'static str>,
+    /// Mbit/s.
+    pub(crate) network_rate: Option<u64>,
     pub(crate) offer_ha: bool,
     pub(crate) default_use: bool,
     pub(crate) local_storage: bool,

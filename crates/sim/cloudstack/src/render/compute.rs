@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::{Fields, time};
 use crate::call::Caller;
 use crate::cloud::Cloud;
-use crate::model::compute::{AffinityGroup, KubernetesCluster, SshKey, Vm, VmState, Volume, VolumeKind};
+use crate::model::compute::{
+    AffinityGroup, HIDDEN_DETAILS, KubernetesCluster, SshKey, Vm, VmState, Volume, VolumeKind,
+};
 use crate::model::network::NetworkState;
 use crate::model::table::Key;
 
@@ -13,27 +15,59 @@ use crate::model::table::Key;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VmView {
     pub(crate) caller: Caller,
-    /// Names of `details`; empty is everything.
+    /// Groups of fields that are shown.
     pub(crate) details: Details,
     /// User data too.
     pub(crate) user_data: bool,
 }
 
-/// Which groups of fields a list is asked for.
+/// A set of groups of fields, as the parameter `details` names them. Fields of no group are always shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Details {
-    /// Everything.
-    All,
-    /// Only network cards beside what is always there.
-    Nics,
-    /// Only what is always there.
-    Least,
+pub(crate) struct Details(u16);
+
+impl Details {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const GROUP: Self = Self(1);
+    pub(crate) const NICS: Self = Self(1 << 1);
+    pub(crate) const STATS: Self = Self(1 << 2);
+    pub(crate) const TEMPLATE: Self = Self(1 << 3);
+    pub(crate) const SERVICE_OFFERING: Self = Self(1 << 4);
+    pub(crate) const DISK_OFFERING: Self = Self(1 << 5);
+    pub(crate) const VOLUME: Self = Self(1 << 6);
+    pub(crate) const AFFINITY_GROUP: Self = Self(1 << 7);
+    pub(crate) const ALL: Self = Self(u16::MAX);
+
+    /// The group of a word of the parameter. `None` for a word that the server does not know.
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "all" => Self::ALL,
+            "group" => Self::GROUP,
+            "nics" => Self::NICS,
+            "stats" => Self::STATS,
+            "tmpl" => Self::TEMPLATE,
+            "servoff" => Self::SERVICE_OFFERING,
+            "diskoff" => Self::DISK_OFFERING,
+            "volume" => Self::VOLUME,
+            "affgrp" => Self::AFFINITY_GROUP,
+            "min" | "secgrp" | "backoff" | "iso" | "vnfnics" => Self::NONE,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether one of these groups is in the set.
+    pub(crate) fn has(self, groups: Self) -> bool {
+        self.0 & groups.0 != 0
+    }
 }
 
 impl VmView {
     /// Everything that a caller sees.
     pub(crate) fn full(caller: Caller) -> Self {
-        Self { caller, details: Details::All, user_data: false }
+        Self { caller, details: Details::ALL, user_data: false }
     }
 }
 
@@ -59,7 +93,6 @@ impl Cloud {
             "securitygroup": [],
             "nic": [],
             "hypervisor": template.hypervisor,
-            "details": row.details,
             "affinitygroup": [],
             "isdynamicallyscalable": false,
             "deleteprotection": false,
@@ -76,72 +109,85 @@ impl Cloud {
         }
         if row.state.occupies() {
             fields.put("hostcontrolstate", "Enabled");
-            if row.has_boot_details {
-                fields.put("bootmode", "legacy").put("boottype", "Bios");
-            }
         }
+        let mut details = row.all_details();
+        // The server takes a machine without any details for one with a BIOS.
+        if details.is_empty() {
+            fields.put("bootmode", "legacy").put("boottype", "Bios");
+        }
+        if !view.caller.is_root() {
+            details.retain(|name, _| !HIDDEN_DETAILS.contains(&name.as_str()));
+        }
+        fields.put("details", json!(details));
         if view.caller.is_root() {
             fields.put("instancename", self.instance_name(key)).put("displayvm", true).put("arch", "x86_64");
             if let Some(host) = row.host.filter(|_| row.state.occupies()) {
                 let host = &self.hosts[host];
                 fields.put("hostid", host.uuid.as_str()).put("hostname", host.name.as_str());
             }
-            if row.on_storage && !row.state.occupies() {
-                let mut details = row.details.clone();
-                details.insert("Message.ReservedCapacityFreed.Flag".to_owned(), "false".to_owned());
-                fields.put("details", json!(details));
-            }
         } else {
             fields.put("readonlydetails", "dataDiskController, rootDiskController");
         }
-        if !row.affinity.is_empty() && view.details != Details::Nics {
+        if !row.key_pairs.is_empty() {
+            fields.put("keypairs", row.key_pairs.join(","));
+        }
+        let public =
+            self.ips.iter().find(|ip| ip.held.as_ref().is_some_and(|held| held.static_nat == Some(key)));
+        if let Some(ip) = public {
+            fields.put("publicipid", ip.uuid.as_str()).put("publicip", ip.address.to_string());
+        }
+        if !row.affinity.is_empty() && view.details.has(Details::AFFINITY_GROUP) {
             let groups: Vec<Value> =
                 row.affinity.iter().map(|group| self.show_member_group(*group)).collect();
             fields.put("affinitygroup", groups);
         }
-        if view.details != Details::Least {
+        if view.details.has(Details::NICS) {
             let nics: Vec<Value> = (0..row.nics.len()).map(|at| self.show_nic(key, at).done()).collect();
             let address = row.nics.first().and_then(|nic| nic.address).map(|address| address.to_string());
             fields.put("nic", nics).maybe("ipaddress", address);
         }
-        if view.details == Details::All {
-            self.put_vm_details(&mut fields, key);
-        }
+        self.put_vm_details(&mut fields, key, view.details);
         if view.user_data {
             fields.maybe("userdata", row.user_data.as_deref());
         }
         fields
     }
 
-    fn put_vm_details(&self, fields: &mut Fields, key: Key<Vm>) {
+    fn put_vm_details(&self, fields: &mut Fields, key: Key<Vm>, details: Details) {
         let row = &self.vms[key];
         let template = &self.templates[row.template];
         let offering = &self.service_offerings[row.offering];
-        fields
-            .put("templateid", template.uuid.as_str())
-            .put("templatename", template.name.as_str())
-            .put("templatetype", template.kind.name())
-            .put("templateformat", template.format.as_str())
-            .put("templatedisplaytext", template.display_text.as_str())
-            .put("passwordenabled", false)
-            .put("serviceofferingid", offering.uuid.as_str())
-            .put("serviceofferingname", offering.name.as_str())
-            .put("cpunumber", row.size.cores)
-            .put("cpuspeed", row.size.mhz)
-            .put("memory", row.size.memory_mib)
-            .put("rootdeviceid", 0)
-            .put("rootdevicetype", "ROOT");
-        if let Some(disk) = row.data_disk {
+        if details.has(Details::TEMPLATE) {
+            fields
+                .put("templateid", template.uuid.as_str())
+                .put("templatename", template.name.as_str())
+                .put("templatetype", template.kind.name())
+                .put("templateformat", template.format.as_str())
+                .put("templatedisplaytext", template.display_text.as_str())
+                .put("passwordenabled", false);
+        }
+        if details.has(Details::SERVICE_OFFERING) {
+            fields
+                .put("serviceofferingid", offering.uuid.as_str())
+                .put("serviceofferingname", offering.name.as_str());
+        }
+        if details.has(Details::SERVICE_OFFERING.with(Details::STATS)) {
+            fields
+                .put("cpunumber", row.size.cores)
+                .put("cpuspeed", row.size.mhz)
+                .put("memory", row.size.memory_mib);
+        }
+        if details.has(Details::VOLUME) {
+            fields.put("rootdeviceid", 0).put("rootdevicetype", "ROOT");
+        }
+        if let Some(disk) = row.data_disk.filter(|_| details.has(Details::DISK_OFFERING)) {
             let disk = &self.disk_offerings[disk];
             fields.put("diskofferingid", disk.uuid.as_str()).put("diskofferingname", disk.name.as_str());
         }
-        if let Some((id, name)) = &row.group {
+        if let Some((id, name)) = row.group.as_ref().filter(|_| details.has(Details::GROUP)) {
             fields.put("groupid", id.as_str()).put("group", name.as_str());
         }
-        if !row.key_pairs.is_empty() {
-            fields.put("keypairs", row.key_pairs.join(","));
-        }
-        if self.has_statistics(row) {
+        if details.has(Details::STATS) && self.has_statistics(row) {
             fields.put("cpuused", "10%").put("networkkbsread", 32768).put("networkkbswrite", 16384);
             for name in [
                 "diskkbsread",
@@ -194,6 +240,18 @@ impl Cloud {
             fields.put("netmask", cidr.netmask().to_string()).put("gateway", gateway.to_string());
         }
         fields.maybe("ipaddress", nic.address.map(|address| address.to_string()));
+        if let Some(vpc) = network.vpc {
+            let vpc = &self.vpcs[vpc];
+            fields.put("vpcid", vpc.uuid.as_str()).put("vpcname", vpc.name.as_str());
+        }
+        let public = self.ips.iter().find(|ip| {
+            ip.held
+                .as_ref()
+                .is_some_and(|held| held.static_nat == Some(vm) && held.network == Some(nic.network))
+        });
+        if let Some(ip) = public {
+            fields.put("publicipid", ip.uuid.as_str()).put("publicip", ip.address.to_string());
+        }
         if nic.reserved && network.state == NetworkState::Implemented {
             let uri = network.vlan.map(|vlan| format!("vlan://{vlan}"));
             fields.maybe("isolationuri", uri.clone()).maybe("broadcasturi", uri);
@@ -209,7 +267,8 @@ impl Cloud {
         fields.done()
     }
 
-    pub(crate) fn show_volume(&self, key: Key<Volume>) -> Value {
+    /// `full`: with the fields that only root sees.
+    pub(crate) fn show_volume(&self, key: Key<Volume>, full: bool) -> Value {
         let row = &self.volumes[key];
         let zone = &self.zones[row.zone];
         let mut fields = Fields::of(json!({
@@ -220,7 +279,7 @@ impl Cloud {
             "provisioningtype": "thin",
             "size": row.bytes,
             "created": time(row.created),
-            "state": if row.ready { "Ready" } else { "Allocated" },
+            "state": row.state_name(),
             "destroyed": row.destroyed,
             "quiescevm": false,
             "supportsstoragesnapshot": false,
@@ -252,7 +311,18 @@ impl Cloud {
                     .put("diskofferingdisplaytext", offering.display_text.as_str());
             }
         }
-        if let Some(vm) = row.vm {
+        if full {
+            fields.put("storagetype", "shared").put("hypervisor", "Simulator").put("displayvolume", true);
+            if row.ready {
+                fields
+                    .put("path", row.uuid.as_str())
+                    .put("storage", format!("{}-primary", zone.name))
+                    .put("storageid", zone.primary_storage.as_str());
+            } else {
+                fields.put("storage", "none");
+            }
+        }
+        if let Some(vm) = row.vm.filter(|_| !row.destroyed) {
             let vm = &self.vms[vm];
             fields
                 .put("deviceid", row.device)
@@ -306,7 +376,7 @@ impl Cloud {
             .members
             .iter()
             .map(|vm| {
-                let view = VmView { details: Details::Nics, ..VmView::full(caller) };
+                let view = VmView { details: Details::NICS, ..VmView::full(caller) };
                 let mut fields = self.show_vm(*vm, view);
                 fields.put("isexternalnode", false).put("isetcdnode", false);
                 // The view behind this list shows the first tag only.

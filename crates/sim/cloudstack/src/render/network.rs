@@ -78,7 +78,8 @@ pub(crate) fn show_capability(service: &str, name: &str) -> Value {
 }
 
 impl Cloud {
-    pub(crate) fn show_network(&self, key: Key<Network>) -> Value {
+    /// `full`: with the fields that only root sees.
+    pub(crate) fn show_network(&self, key: Key<Network>, full: bool) -> Value {
         let row = &self.networks[key];
         let zone = &self.zones[row.zone];
         let offering = &self.network_offerings[row.offering];
@@ -129,7 +130,39 @@ impl Cloud {
             "privatemtu": 1500,
             "hasannotations": false,
         }));
-        fields.owner(self, row.account);
+        if offering.guest_type == GuestType::Shared {
+            let root = self.accounts[row.account].domain;
+            fields
+                .put("domainid", self.domains[root].uuid.as_str())
+                .put("domain", self.domains[root].name.as_str())
+                .put("domainpath", self.domain_path(root))
+                .put("subdomainaccess", true);
+        } else {
+            fields.owner(self, row.account);
+        }
+        if full {
+            fields.put("displaynetwork", true).put("details", json!({}));
+            if let Some(vlan) = row.vlan {
+                fields.put("broadcasturi", format!("vlan://{vlan}")).put("vlan", vlan.to_string());
+            }
+        }
+        if offering.network_mode == Some("ROUTED") {
+            let routes: Vec<Value> = self
+                .ips
+                .iter()
+                .filter(|ip| {
+                    ip.held.as_ref().is_some_and(|held| {
+                        held.source_nat
+                            && (held.network == Some(key) || (row.vpc.is_some() && held.vpc == row.vpc))
+                    })
+                })
+                .filter_map(|ip| {
+                    let cidr = row.cidr?;
+                    Some(json!({"subnet": cidr.to_string(), "gateway": ip.address.to_string()}))
+                })
+                .collect();
+            fields.put("ip4routing", "Static").put("ip4routes", routes);
+        }
         if let (Some(cidr), Some(gateway)) = (row.cidr, row.gateway) {
             fields
                 .put("cidr", cidr.to_string())
@@ -158,8 +191,8 @@ impl Cloud {
         }
     }
 
-    /// `admin`: with what only root sees.
-    pub(crate) fn show_ip(&self, key: Key<PublicIp>, admin: bool) -> Value {
+    /// `full`: with the fields that only root sees.
+    pub(crate) fn show_ip(&self, key: Key<PublicIp>, full: bool) -> Value {
         let row = &self.ips[key];
         let zone = &self.zones[row.zone];
         let rules = self.lb_rules.iter().any(|rule| rule.ip == key)
@@ -204,7 +237,7 @@ impl Cloud {
                     .put("virtualmachinedisplayname", vm.display_name.as_str());
             }
         }
-        if admin {
+        if full {
             fields
                 .put("vlanid", zone.public_vlan.as_str())
                 .put("vlanname", "vlan://50")
@@ -213,7 +246,8 @@ impl Cloud {
         fields.done()
     }
 
-    pub(crate) fn show_lb_rule(&self, key: Key<LbRule>) -> Value {
+    /// `full`: with the fields that only root sees.
+    pub(crate) fn show_lb_rule(&self, key: Key<LbRule>, full: bool) -> Value {
         let row = &self.lb_rules[key];
         let ip = &self.ips[row.ip];
         let network = &self.networks[row.network];
@@ -235,11 +269,13 @@ impl Cloud {
         fields
             .owner(self, row.account)
             .maybe("protocol", row.protocol.as_deref())
-            .maybe("cidrlist", row.cidrs.as_deref());
+            .maybe("cidrlist", row.cidrs.as_deref())
+            .maybe("fordisplay", full.then_some(true));
         fields.done()
     }
 
-    pub(crate) fn show_firewall_rule(&self, key: Key<FirewallRule>) -> Value {
+    /// `full`: with the fields that only root sees.
+    pub(crate) fn show_firewall_rule(&self, key: Key<FirewallRule>, full: bool) -> Value {
         let row = &self.firewall_rules[key];
         let mut fields = Fields::of(json!({
             "id": row.uuid,
@@ -261,10 +297,12 @@ impl Cloud {
             let ip = &self.ips[ip];
             fields.put("ipaddressid", ip.uuid.as_str()).put("ipaddress", ip.address.to_string());
         }
+        fields.maybe("fordisplay", full.then_some(true));
         fields.done()
     }
 
-    pub(crate) fn show_forwarding(&self, key: Key<PortForwarding>) -> Value {
+    /// `full`: with the fields that only root sees.
+    pub(crate) fn show_forwarding(&self, key: Key<PortForwarding>, full: bool) -> Value {
         let row = &self.forwardings[key];
         let (ip, vm) = (&self.ips[row.ip], &self.vms[row.vm]);
         let guest = vm.nics.iter().find(|nic| nic.network == row.network).and_then(|nic| nic.address);
@@ -285,11 +323,14 @@ impl Cloud {
             "tags": self.short_tags(&row.uuid),
             "networkid": self.networks[row.network].uuid,
         }));
-        fields.maybe("vmguestip", guest.map(|address| address.to_string()));
+        fields
+            .maybe("vmguestip", guest.map(|address| address.to_string()))
+            .maybe("fordisplay", full.then_some(true));
         fields.done()
     }
 
-    pub(crate) fn show_vpc(&self, key: Key<Vpc>) -> Value {
+    /// `full`: with the fields that only root sees.
+    pub(crate) fn show_vpc(&self, key: Key<Vpc>, full: bool) -> Value {
         let row = &self.vpcs[key];
         let zone = &self.zones[row.zone];
         let offering = &self.vpc_offerings[row.offering];
@@ -297,7 +338,7 @@ impl Cloud {
             .networks
             .iter()
             .filter(|network| network.vpc == Some(key))
-            .map(|network| self.show_network(network.key))
+            .map(|network| self.show_network(network.key, full))
             .collect();
         let mut fields = Fields::of(json!({
             "id": row.uuid,
@@ -321,7 +362,10 @@ impl Cloud {
             "publicmtu": 1500,
             "hasannotations": false,
         }));
-        fields.owner(self, row.account);
+        fields.owner(self, row.account).maybe("fordisplay", full.then_some(true));
+        if offering.network_mode == Some("ROUTED") {
+            fields.put("ip4routing", "Static").put("ip4routes", json!([]));
+        }
         fields.done()
     }
 }

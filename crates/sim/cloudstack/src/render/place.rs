@@ -135,7 +135,8 @@ impl Cloud {
         fields
             .maybe("displaytext", row.display_text.as_deref())
             .maybe("diskofferingdisplaytext", row.display_text.as_deref())
-            .maybe("systemvmtype", row.system_vm_type);
+            .maybe("systemvmtype", row.system_vm_type)
+            .maybe("networkrate", row.network_rate);
         match row.size {
             OfferedSize::Fixed(size) => {
                 fields.put("cpunumber", size.cores).put("cpuspeed", size.mhz).put("memory", size.memory_mib);

@@ -59,13 +59,21 @@ async fn an_unknown_command_is_401_by_key_and_432_by_session() {
         .iter()
         .filter_map(|value| value.to_str().ok()?.split(';').next().map(str::to_owned))
         .collect();
-    let request = http::Request::builder()
-        .uri("/client/api?command=noSuchCommand&response=json")
-        .header("cookie", cookies.join("; "))
-        .body(bytes::Bytes::new())
-        .unwrap();
-    let answer = read(world.simulator.call(request).await.unwrap());
+    let key = cookies.iter().find_map(|cookie| cookie.strip_prefix("sessionkey=")).unwrap();
+    let ask = async |command: &str, key: &str| {
+        let request = http::Request::builder()
+            .uri(format!("/client/api?command={command}&response=json&sessionkey={key}"))
+            .header("cookie", cookies.join("; "))
+            .body(bytes::Bytes::new())
+            .unwrap();
+        read(world.simulator.call(request).await.unwrap())
+    };
+    let answer = ask("noSuchCommand", key).await;
     assert_eq!((answer.code(), answer.wrapper.as_str()), ((432, Some(9999)), "errorresponse"));
+    assert_eq!(ask("listZones", key).await.status, 200);
+    // A wrong key ends the session.
+    assert_eq!(ask("listZones", "wrong").await.code(), (401, None));
+    assert_eq!(ask("listZones", key).await.code(), (401, None));
 }
 
 #[tokio::test]

@@ -52,6 +52,11 @@ impl Names {
         self.0.insert(theirs.to_owned(), ours.to_owned());
     }
 
+    /// Whether a recorded id is mapped.
+    pub fn knows(&self, theirs: &str) -> bool {
+        self.0.contains_key(theirs)
+    }
+
     /// Replaces every recorded id in a text.
     pub fn ours(&self, text: &str) -> String {
         let one = |part: &str| self.0.get(part).cloned().unwrap_or_else(|| part.to_owned());

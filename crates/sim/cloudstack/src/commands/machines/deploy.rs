@@ -73,7 +73,7 @@ fn make(cloud: &mut Cloud, call: &Call, request: Request) -> Result<Key<Vm>> {
         busy: None,
         booted: false,
         floating: None,
-        has_boot_details: false,
+        capacity_freed: false,
         running_since: None,
         stopped_at: None,
     };

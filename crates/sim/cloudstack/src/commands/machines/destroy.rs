@@ -62,14 +62,10 @@ impl Cloud {
             volume.vm = None;
             volume.attached = None;
         }
-        let gone: Vec<_> = self
-            .volumes
-            .iter()
-            .filter(|volume| volume.destroyed && volume.vm.is_none())
-            .map(|row| row.key)
-            .collect();
-        for volume in gone {
-            self.volumes.remove(volume);
+        for volume in volumes {
+            if self.volumes[*volume].destroyed {
+                self.clean_up_later(*volume);
+            }
         }
         self.vms[vm].data_disk = None;
         if self.vms[vm].state == VmState::Stopped {

@@ -44,22 +44,17 @@ pub(super) fn list_metrics(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 }
 
 fn view(call: &Call) -> Result<VmView> {
-    let asked: Vec<String> = call
-        .filled("details")
-        .map(|list| list.split(',').map(str::to_lowercase).collect())
-        .unwrap_or_default();
-    if asked.iter().any(|detail| !DETAILS.contains(&detail.as_str())) {
-        return Err(ApiError::invalid(format!(
-            "The details parameter contains a non permitted value. The allowed values are [{}]",
-            DETAILS.join(", ")
-        )));
+    let mut details = Details::NONE;
+    let asked = call.filled("details").unwrap_or("all").to_lowercase();
+    for word in asked.split(',') {
+        let Some(group) = Details::of(word.trim()) else {
+            return Err(ApiError::invalid(format!(
+                "The details parameter contains a non permitted value. The allowed values are [{}]",
+                DETAILS.join(", ")
+            )));
+        };
+        details = details.with(group);
     }
-    let has = |detail: &str| asked.iter().any(|one| one == detail);
-    let details = match () {
-        () if asked.is_empty() || has("all") || has("tmpl") || has("servoff") => Details::All,
-        () if has("nics") => Details::Nics,
-        () => Details::Least,
-    };
     Ok(VmView { details, user_data: call.is("userdata"), ..VmView::full(call.caller) })
 }
 
@@ -84,14 +79,33 @@ fn is_in_state(call: &Call, vm: &Row<Vm>) -> bool {
     }
 }
 
+/// A keyword is a part of a name or an address, or a whole state.
+fn matches_keyword(cloud: &Cloud, call: &Call, vm: &Row<Vm>) -> bool {
+    let Some(word) = call.filled("keyword") else { return true };
+    let addresses: Vec<String> =
+        vm.nics.iter().filter_map(|nic| nic.address).map(|address| address.to_string()).collect();
+    let instance = call.caller.is_root().then(|| cloud.instance_name(vm.key));
+    let texts: Vec<&str> = [vm.name.as_str(), vm.display_name.as_str()]
+        .into_iter()
+        .chain(addresses.iter().map(String::as_str))
+        .chain(instance.as_deref())
+        .collect();
+    call.keyword_in(&texts) || vm.state.name().eq_ignore_ascii_case(word)
+}
+
 fn select(cloud: &Cloud, call: &Call) -> Result<Vec<Key<Vm>>> {
+    if call.text("id").is_some() && call.filled("ids").is_some() {
+        return Err(ApiError::invalid("Specify either id or ids but not both parameters"));
+    }
     let scope = cloud.scope(call)?;
     let tags = cloud.tag_filter(call)?;
     let ids = call.keys(&cloud.vms, "ids");
     let sees_gone = call.caller.is_admin() || cloud.sees_destroyed(call.caller.account);
     let network = call.key(&cloud.networks, "networkid");
     let group = call.key(&cloud.affinity_groups, "affinitygroupid");
-    let host = call.key(&cloud.hosts, "hostid");
+    let host = call.key(&cloud.hosts, "hostid").filter(|_| call.caller.is_root());
+    let vpc = call.key(&cloud.vpcs, "vpcid");
+    let user = call.key(&cloud.users, "userid");
     let chosen = cloud.vms.iter().filter(|vm| {
         cloud.shows(call, scope, vm.account)
             && (sees_gone || !matches!(vm.state, VmState::Destroyed | VmState::Expunging))
@@ -99,11 +113,14 @@ fn select(cloud: &Cloud, call: &Call) -> Result<Vec<Key<Vm>>> {
             && call.selects(&cloud.vms, "id", vm.key)
             && (ids.is_empty() || ids.contains(&vm.key))
             && call.names("name", &vm.name)
-            && call.keyword_in(&[&vm.name, &vm.display_name])
+            && matches_keyword(cloud, call, vm)
             && call.selects(&cloud.zones, "zoneid", vm.zone)
             && call.selects(&cloud.templates, "templateid", vm.template)
             && call.selects(&cloud.service_offerings, "serviceofferingid", vm.offering)
             && network.is_none_or(|network| vm.nics.iter().any(|nic| nic.network == network))
+            && vpc.is_none_or(|vpc| vm.nics.iter().any(|nic| cloud.networks[nic.network].vpc == Some(vpc)))
+            && user.is_none_or(|user| vm.user == user)
+            && call.text("keypair").is_none_or(|name| vm.key_pairs.iter().any(|held| held == name))
             && group.is_none_or(|group| vm.affinity.contains(&group))
             && host.is_none_or(|host| vm.host == Some(host))
             && cloud.is_tagged(&tags, &vm.uuid)

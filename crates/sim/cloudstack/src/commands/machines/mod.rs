@@ -67,7 +67,7 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 const LIST: &str = "id:vm ids:vm[] name state zoneid:zone networkid:network templateid:template hostid:host \
-                    serviceofferingid:serviceoffering affinitygroupid:affinitygroup details userdata:flag account \
+                    serviceofferingid:serviceoffering affinitygroupid:affinitygroup vpcid:vpc userid:user keypair details:long userdata:flag account \
                     domainid:domain projectid:project listall:flag";
 
 /// A machine that is there and the caller's.

@@ -153,6 +153,7 @@ impl Cloud {
             // Another host, as long as there is one.
             let Some(host) = self.place(vm, &tried) else {
                 let row = &mut self.vms[vm];
+                row.capacity_freed = true;
                 for nic in &mut row.nics {
                     nic.reserved = false;
                 }
@@ -165,13 +166,13 @@ impl Cloud {
                 return Next::Done(Err(self.no_capacity_to_start(vm)));
             };
             tried.push(host);
+            self.vms[vm].capacity_freed = true;
             self.vms[vm].host = Some(host);
             let wait = self.settings.timings.power;
             return Next::After(wait, Box::new(move |cloud, _| cloud.finish_start(vm, view, deploy, tried)));
         }
         let row = &mut self.vms[vm];
         row.details.remove("deployvm");
-        row.has_boot_details = deploy && tried.len() == 1;
         self.set_state(vm, VmState::Running);
         for volume in self.volumes.iter_mut().filter(|volume| volume.vm == Some(vm)) {
             volume.ready = true;
@@ -219,7 +220,7 @@ impl Cloud {
         }
         let row = &mut self.vms[vm];
         row.host = None;
-        row.has_boot_details = false;
+        row.capacity_freed = true;
         for nic in &mut row.nics {
             nic.reserved = false;
         }
@@ -228,7 +229,7 @@ impl Cloud {
         self.collect_networks_later(vm);
     }
 
-    /// Whether hosts were told to fail this command, once or always.
+    /// Whether a fault makes hosts fail this command, once or always.
     fn host_fails(&mut self, command: &str) -> bool {
         let Some(left) = self.host_failures.get_mut(command) else { return false };
         if *left == 0 {

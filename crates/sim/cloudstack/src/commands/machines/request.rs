@@ -77,13 +77,16 @@ impl Request {
         if !cloud.may_launch(call, template) {
             return Err(ApiError::not_yours());
         }
-        let details: BTreeMap<_, _> = call.params.maps("details").into_iter().flatten().collect();
+        let mut details: BTreeMap<_, _> = call.params.maps("details").into_iter().flatten().collect();
         let size = size_of(&cloud.service_offerings[offering], &details)?;
         let root_bytes = match call.number("rootdisksize") {
             Some(gib) if gib <= 0 => {
                 return Err(ApiError::invalid("Root disk size should be a positive number."));
             }
-            Some(gib) => u64::try_from(gib).unwrap_or(0) << 30,
+            Some(gib) => {
+                details.insert("rootdisksize".to_owned(), gib.to_string());
+                u64::try_from(gib).unwrap_or(0) << 30
+            }
             None => cloud.templates[template].size,
         };
         let data_disk = match call.key(&cloud.disk_offerings, "diskofferingid") {

@@ -90,7 +90,7 @@ pub(super) fn affinity(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         _ => None,
     };
     let groups = cloud.affinity_of(call, cloud.vms[vm].account);
-    let view = VmView { details: Details::Least, ..VmView::full(call.caller) };
+    let view = VmView { details: Details::AFFINITY_GROUP, ..VmView::full(call.caller) };
     Ok(Answer::Job(Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         if let Some(refused) = refused {
             return Err(refused);
