@@ -17,9 +17,6 @@ const PHRASES: &[(&str, &[&str])] = &[
     ("fixed by, fix", &["whose turn", "how to mend"]),
 ];
 
-/// Folders whose comments and type names are not in plain English yet. Remove a folder when its last phrase is gone.
-const UNFINISHED: &[&str] = &["crates/clouds/cloudstack/", "crates/sim/cloudstack/"];
-
 /// Type names that meant something else in every crate. Qualify them (`AdmissionVerdict`) or find the precise word.
 const TYPE_NAMES: &[&str] = &[
     "Deeds",
@@ -91,21 +88,19 @@ fn read_by_users<'a>(path: &str, line: &'a str) -> Option<&'a str> {
 fn comment<'a>(path: &str, line: &'a str) -> Option<&'a str> {
     let line = line.trim_start();
     let text = line.strip_prefix("//")?.trim_start_matches(['/', '!']);
-    is_finished_code(path).then_some(text)
+    is_code(path).then_some(text)
 }
 
 /// The name of a declared type that is in [`TYPE_NAMES`].
 fn type_name(path: &str, line: &str) -> Option<&'static str> {
     let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
     words.find(|word| matches!(*word, "struct" | "enum" | "trait" | "type"))?;
-    let declared = words.next().filter(|_| is_finished_code(path) && !line.trim_start().starts_with("//"))?;
+    let declared = words.next().filter(|_| is_code(path) && !line.trim_start().starts_with("//"))?;
     TYPE_NAMES.iter().copied().find(|name| *name == declared)
 }
 
-fn is_finished_code(path: &str) -> bool {
-    path.ends_with(".rs")
-        && path != "xtask/src/tidy/words.rs"
-        && !UNFINISHED.iter().any(|folder| path.starts_with(folder))
+fn is_code(path: &str) -> bool {
+    path.ends_with(".rs") && path != "xtask/src/tidy/words.rs"
 }
 
 /// The first forbidden phrase of a text, and what to write instead.

@@ -28,12 +28,12 @@ pub struct Client {
     pub(crate) endpoint: Arc<Endpoint>,
     credentials: Arc<dyn CredentialSource>,
     pub(crate) policy: Arc<Policy>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<CloneState>,
 }
 
 /// What all clones of a client share.
 #[derive(Default)]
-pub(crate) struct Shared {
+pub(crate) struct CloneState {
     gate: Gate,
     pub(crate) board: Board,
     pub(crate) cache: Cache,

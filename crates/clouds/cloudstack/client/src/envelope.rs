@@ -28,7 +28,7 @@ struct Failure {
 }
 
 #[derive(Debug, Deserialize)]
-struct Verdict {
+struct Acknowledgement {
     #[serde(default, deserialize_with = "loose::maybe_truth")]
     success: Option<bool>,
     #[serde(default)]
@@ -88,7 +88,8 @@ pub(crate) fn job_refusal(result: Option<&RawValue>, code: Option<u16>) -> Refus
 pub(crate) fn result<T: DeserializeOwned>(inside: &RawValue, key: Option<&str>) -> Result<T, ErrorKind> {
     let text = match key {
         None => {
-            let verdict: Verdict = serde_json::from_str(inside.get()).map_err(|error| unreadable(&error))?;
+            let verdict: Acknowledgement =
+                serde_json::from_str(inside.get()).map_err(|error| unreadable(&error))?;
             if verdict.success == Some(false) {
                 let text = tidy(verdict.displaytext.as_deref().unwrap_or("the server reports no success"));
                 return Err(ErrorKind::Refused(Refusal { code: Code::Internal, cs_code: None, text }));

@@ -16,7 +16,7 @@ pub struct Policy {
     pub longest_pause: Duration,
     /// How jobs are waited for.
     pub jobs: Patience,
-    /// Entries per page of a list. Servers allow 500 unless told otherwise.
+    /// Entries per page of a list. Servers allow 500 by default.
     pub page_size: u32,
     /// How often a list is read anew when it changed while its pages were read.
     pub list_attempts: u32,

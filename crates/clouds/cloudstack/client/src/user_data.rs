@@ -25,9 +25,9 @@ pub struct UserDataError {
 }
 
 impl UserData {
-    /// What servers allow unless `vm.userdata.max.length` says otherwise, in characters of base64.
-    pub const USUAL_LIMIT: usize = 32_768;
-    /// What servers allow at most, whatever they are told.
+    /// Default of `vm.userdata.max.length`, in characters of base64.
+    pub const DEFAULT_LIMIT: usize = 32_768;
+    /// The largest value that servers accept for that setting.
     pub const HARD_LIMIT: usize = 1_048_576;
 
     /// As it is: for Ignition, which understands no gzip.

@@ -31,7 +31,7 @@ struct Account {
 }
 
 /// A failure domain of a cluster that gets machines.
-struct Place {
+struct Target {
     cluster: Key,
     spec: CloudStackFailureDomainSpec,
 }
@@ -143,7 +143,7 @@ impl Order {
     }
 }
 
-impl Place {
+impl Target {
     /// Whether a machine is made here; one that names no failure domain may be.
     fn takes(&self, machine: &PlannedMachine) -> bool {
         machine.key.namespace == self.cluster.namespace
@@ -169,7 +169,7 @@ impl std::fmt::Display for Account {
 }
 
 /// Every order at a place once: those yet to be made, and those of machines that are there, for their sizes.
-fn orders(machines: &[PlannedMachine], place: &Place) -> Vec<Order> {
+fn orders(machines: &[PlannedMachine], place: &Target) -> Vec<Order> {
     let new = machines.iter().filter(|machine| machine.new);
     let there = machines.iter().filter(|machine| !machine.new);
     let mut known = BTreeSet::new();
@@ -178,12 +178,12 @@ fn orders(machines: &[PlannedMachine], place: &Place) -> Vec<Order> {
 }
 
 /// The failure domains of clusters that get machines, by whose limits hold there.
-fn accounts(question: &CapacityQuestion<'_>) -> BTreeMap<Account, Vec<Place>> {
-    let mut all: BTreeMap<Account, Vec<Place>> = BTreeMap::new();
+fn accounts(question: &CapacityQuestion<'_>) -> BTreeMap<Account, Vec<Target>> {
+    let mut all: BTreeMap<Account, Vec<Target>> = BTreeMap::new();
     for cluster in question.growing() {
         for spec in failure_domains(question, &cluster) {
             let account = Account { secret: secret_of(&spec.acs_endpoint), tenancy: Tenancy::of(&spec) };
-            all.entry(account).or_default().push(Place { cluster: cluster.clone(), spec });
+            all.entry(account).or_default().push(Target { cluster: cluster.clone(), spec });
         }
     }
     all

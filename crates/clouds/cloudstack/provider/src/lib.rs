@@ -47,7 +47,7 @@ pub use failure_domain::FailureDomains;
 pub use isolated_network::IsolatedNetworks;
 pub use machine::CloudStackMachines;
 pub use machine_template::MachineTemplates;
-pub use outlook::{Outlook, Prospect, Verdict};
+pub use outlook::{OrderOutlook, Outlook, Prospect};
 pub use plugin::CloudStack;
 pub use removal::{Removal, Removed};
 pub use survey::{Leftover, LeftoverKind, Survey, Thing};

@@ -24,7 +24,7 @@ pub struct Prospect {
 
 /// What the cloud says to one order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct OrderOutlook {
     /// How large the machine would be, if the offering is there and says so.
     pub size: Option<Size>,
     /// Why the order would fail.
@@ -37,7 +37,7 @@ pub struct Outlook {
     /// What is left of the limits of the account or project, or why that is not known.
     pub left: Result<Quota, String>,
     /// One for each order, in their order.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<OrderOutlook>,
 }
 
 impl Clouds {
@@ -56,7 +56,7 @@ impl Clouds {
             let offering = machine::service_offering(&order.spec, &zone.id, &access).await;
             let size = offering.as_ref().ok().and_then(|offering| size(offering, &order.spec));
             let fits = machine::fits(&order.spec, &order.version, &zone.id, &access).await;
-            verdicts.push(Verdict { size, trouble: offering.err().or(fits.err()) });
+            verdicts.push(OrderOutlook { size, trouble: offering.err().or(fits.err()) });
         }
         Ok(Outlook { left: left(&access).await, verdicts })
     }

@@ -33,7 +33,7 @@ words! {
         Migrating = "Migrating",
         /// Never came up. It holds its name until it is expunged.
         Error = "Error",
-        /// The server has lost sight of it.
+        /// The server does not know its state.
         Unknown = "Unknown",
         /// Powered off by whoever is inside.
         Shutdown = "Shutdown",

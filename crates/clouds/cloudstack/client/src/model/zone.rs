@@ -16,7 +16,7 @@ words! {
     }
 }
 
-/// A zone: usually a data centre.
+/// A zone, in most clouds one data centre.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zone {
     /// Its id.

@@ -72,7 +72,7 @@ fn times_and_camel_case_leftovers_are_read() {
 fn the_same_user_data_gives_the_same_text_and_too_much_is_refused() {
     let one = UserData::gzip(&[b'x'; 100_000]).unwrap();
     assert_eq!(one, UserData::gzip(&[b'x'; 100_000]).unwrap());
-    assert!(one.encoded_len() < UserData::USUAL_LIMIT);
+    assert!(one.encoded_len() < UserData::DEFAULT_LIMIT);
     let error = UserData::plain(&vec![b'x'; 800_000]).unwrap_err();
     assert!(error.to_string().contains("1066668 characters"), "{error}");
 }

@@ -78,7 +78,7 @@ async fn boot_data_that_fits_no_query_arrives_whole() {
     let mut order = world.order("vm", &network).await;
     let noise: Vec<u8> = (0..20_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let data = UserData::plain(&noise).unwrap();
-    assert!(data.encoded_len() > 8192 && data.encoded_len() < UserData::USUAL_LIMIT);
+    assert!(data.encoded_len() > 8192 && data.encoded_len() < UserData::DEFAULT_LIMIT);
     order.userdata = Some(data.clone());
     let machine = world.client.run(&order).await.unwrap();
     let kept = GetVirtualMachineUserData { virtualmachineid: machine.id };

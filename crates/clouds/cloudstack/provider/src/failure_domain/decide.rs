@@ -13,7 +13,7 @@ use capstan_controller::{Effect, Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 
-use super::{FailureDomains, Place};
+use super::{FailureDomains, ZoneAndNetwork};
 use crate::code;
 use crate::error::{CloudError, PATIENCE};
 use crate::isolated_network::Made;
@@ -115,7 +115,7 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
 }
 
 /// What the cloud says of zone and network.
-fn fill_in(place: &Place, decision: &mut Decision) {
+fn fill_in(place: &ZoneAndNetwork, decision: &mut Decision) {
     let zone = &mut decision.object.spec.zone;
     zone.id = place.zone.id.to_string();
     zone.name.clone_from(&place.zone.name);

@@ -25,7 +25,7 @@ use capstan_provider_kit::SecretOutline;
 use crate::clouds::{Clouds, secret_of};
 
 pub(crate) use observe::zone;
-pub use observe::{Place, Seen};
+pub use observe::{Seen, ZoneAndNetwork};
 
 /// Failure domains by the Secret with their keys.
 const BY_SECRET: &str = "secret";

@@ -21,7 +21,7 @@ use crate::error::CloudError;
 
 /// What the cloud has of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub struct ZoneAndNetwork {
     /// The zone.
     pub zone: Zone,
     /// The network, if it exists.
@@ -43,7 +43,7 @@ pub struct Seen {
     /// The CloudStackCluster that owns it.
     pub owner: Option<Arc<CloudStackCluster>>,
     /// Zone and network; `None` if nobody had to ask.
-    pub place: Option<Result<Place, CloudError>>,
+    pub place: Option<Result<ZoneAndNetwork, CloudError>>,
     /// Networks of its own.
     pub networks: Vec<Arc<CloudStackIsolatedNetwork>>,
     /// A network of another failure domain that has the name of its own.
@@ -104,11 +104,11 @@ async fn look_up(
     spec: &CloudStackFailureDomainSpec,
     view: &View,
     clouds: &Clouds,
-) -> Result<Place, CloudError> {
+) -> Result<ZoneAndNetwork, CloudError> {
     let access = clouds.access(spec, view).await?;
     let zone = zone(spec, &access).await?;
     let network = network(spec, &zone, &access).await?;
-    Ok(Place { zone, network })
+    Ok(ZoneAndNetwork { zone, network })
 }
 
 /// The zone of a failure domain.

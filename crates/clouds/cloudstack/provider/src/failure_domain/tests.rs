@@ -14,7 +14,7 @@ use capstan_provider_kit::testing::{effects, now};
 use serde_json::json;
 
 use super::decide::decide;
-use super::{FailureDomains, Place, Seen};
+use super::{FailureDomains, Seen, ZoneAndNetwork};
 use crate::code;
 use crate::error::CloudError;
 
@@ -29,16 +29,16 @@ fn object() -> CloudStackFailureDomain {
     domain
 }
 
-fn place(kind: Option<&str>) -> Place {
+fn place(kind: Option<&str>) -> ZoneAndNetwork {
     let zone: Zone = serde_json::from_value(json!({"id": "z1", "name": "zone"})).expect("a zone");
     let network = kind.map(|kind| {
         let network = json!({"id": "n1", "name": "net", "type": kind});
         serde_json::from_value::<Network>(network).expect("a network")
     });
-    Place { zone, network }
+    ZoneAndNetwork { zone, network }
 }
 
-fn seen(place: Option<Result<Place, CloudError>>) -> Seen {
+fn seen(place: Option<Result<ZoneAndNetwork, CloudError>>) -> Seen {
     Seen { owner: Some(Arc::new(CloudStackCluster::default())), place, ..Seen::default() }
 }
 

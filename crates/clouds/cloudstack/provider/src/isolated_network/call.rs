@@ -14,7 +14,7 @@ use capstan_provider_kit::order;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Change, Facts};
+use super::observe::{Change, ObservedNetwork};
 use super::{NetworkOrder, RULE};
 use crate::clouds::Access;
 use crate::code;
@@ -162,25 +162,25 @@ impl Call for NetworkCall {
 }
 
 impl NetworkCall {
-    /// The facts show that it happened.
-    fn shows(&self, facts: &Facts) -> bool {
-        let network = |id: &str| facts.network.as_ref().is_some_and(|network| network.id.as_str() == id);
+    /// The observed show that it happened.
+    fn shows(&self, observed: &ObservedNetwork) -> bool {
+        let network = |id: &str| observed.network.as_ref().is_some_and(|network| network.id.as_str() == id);
         match self {
-            Self::Create { .. } => facts.network.is_some(),
+            Self::Create { .. } => observed.network.is_some(),
             Self::Tag { .. } | Self::Untag { .. } => true,
             Self::Associate { address: Some(wanted), .. } => {
-                facts.addresses.iter().any(|address| address.ipaddress == *wanted)
+                observed.addresses.iter().any(|address| address.ipaddress == *wanted)
             }
-            Self::Associate { address: None, .. } => !facts.addresses.is_empty(),
-            Self::Balance { address, port, .. } => facts.rule_on(address, *port).is_some(),
+            Self::Associate { address: None, .. } => !observed.addresses.is_empty(),
+            Self::Balance { address, port, .. } => observed.rule_on(address, *port).is_some(),
             Self::Open { address, port, cidr } => {
-                facts.openings_on(address, *port).any(|(_, allowed)| allowed == cidr)
+                observed.openings_on(address, *port).any(|(_, allowed)| allowed == cidr)
             }
-            Self::Close { rule } => !facts.openings.iter().any(|opening| opening.id.as_str() == rule),
-            Self::LetOut { .. } => facts.lets_out(),
-            Self::KeepIn { rule } => !facts.exits.iter().any(|exit| exit.id.as_str() == rule),
-            Self::Unbalance { rule } => !facts.rules.iter().any(|known| known.id.as_str() == rule),
-            Self::Release { address } => !facts.addresses.iter().any(|known| known.id.as_str() == address),
+            Self::Close { rule } => !observed.openings.iter().any(|opening| opening.id.as_str() == rule),
+            Self::LetOut { .. } => observed.lets_out(),
+            Self::KeepIn { rule } => !observed.exits.iter().any(|exit| exit.id.as_str() == rule),
+            Self::Unbalance { rule } => !observed.rules.iter().any(|known| known.id.as_str() == rule),
+            Self::Release { address } => !observed.addresses.iter().any(|known| known.id.as_str() == address),
             Self::Delete { network: id } => !network(id),
         }
     }
@@ -199,8 +199,12 @@ impl NetworkCall {
 }
 
 /// What became of a call that nobody heard the end of.
-pub(super) fn resolve(intent: &Intent<NetworkCall>, facts: &Facts, now: Timestamp) -> Resolution {
-    if intent.call.shows(facts) {
+pub(super) fn resolve(
+    intent: &Intent<NetworkCall>,
+    observed: &ObservedNetwork,
+    now: Timestamp,
+) -> Resolution {
+    if intent.call.shows(observed) {
         return Resolution::happened();
     }
     if intent.call.makes() && now.duration_since(intent.at.timestamp()) < SETTLE {

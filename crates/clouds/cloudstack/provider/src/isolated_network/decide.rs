@@ -17,7 +17,7 @@ use capstan_object::Conditions;
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
 use super::mark::{self, is_ours};
-use super::{Facts, IsolatedNetworks, Made, NetworkCall, NetworkOrder, delete};
+use super::{IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, delete};
 use crate::account_cache::SETTLED;
 use crate::annotation;
 
@@ -72,7 +72,7 @@ pub(crate) fn allowed(cluster: &CloudStackCluster) -> Vec<String> {
     }
 }
 
-impl Facts {
+impl ObservedNetwork {
     /// The rule on a port of an address.
     pub(super) fn rule_on(&self, address: &str, port: u16) -> Option<&LoadBalancerRule> {
         self.rules.iter().find(|rule| {
@@ -126,7 +126,7 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
     let mut decision = Decision::rest(look);
     if look.paused.is_none() {
         let deleting = look.object.metadata.is_deleting();
-        match (&look.seen.facts, &look.seen.cluster) {
+        match (&look.seen.observed, &look.seen.cluster) {
             (Some(Err(cause)), _) => {
                 cause.wait(&mut decision);
                 // What was set up is as it was last seen: a cloud that does not answer is no network that is gone.
@@ -134,10 +134,10 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
                 let status = if settled { Unknown } else { False };
                 ready(look, &mut decision, ConditionState::new(status, cause.reason, cause.text()));
             }
-            (Some(Ok(facts)), Some(cluster)) if deleting => {
-                delete::delete(look, facts, cluster, &mut decision)
+            (Some(Ok(observed)), Some(cluster)) if deleting => {
+                delete::delete(look, observed, cluster, &mut decision)
             }
-            (Some(Ok(facts)), Some(cluster)) => keep(look, facts, cluster, &mut decision),
+            (Some(Ok(observed)), Some(cluster)) => keep(look, observed, cluster, &mut decision),
             (None, Some(cluster)) if look.object.status.ready => {
                 look.seen.next_poll.map(|next| decision.again_in(next));
                 mark::keep(look, None, cluster, &mut decision);
@@ -193,16 +193,21 @@ pub(super) fn ask(
     }
 }
 
-fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluster, decision: &mut Decision) {
+fn keep(
+    look: &Look<IsolatedNetworks>,
+    observed: &ObservedNetwork,
+    cluster: &CloudStackCluster,
+    decision: &mut Decision,
+) {
     decision.add_finalizer(FINALIZER);
     let spec = &look.object.spec;
-    let Some(network) = &facts.network else {
+    let Some(network) = &observed.network else {
         if !spec.id.is_empty() {
             let message = format!("network {} was there and is gone; it is not made again", spec.id);
             decision.object.status.ready = false;
             return ready(look, decision, ConditionState::new(False, "Gone", message));
         }
-        return create(look, facts, cluster, decision);
+        return create(look, observed, cluster, decision);
     };
     let mut made = Made::of(&look.object.metadata);
     let ours = is_ours(network);
@@ -213,7 +218,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
         made.network = Some(id.clone());
     }
     let neighbours = &look.seen.neighbours;
-    let identity = Identity::of(&look.object, cluster, Some(network), &facts.addresses, neighbours);
+    let identity = Identity::of(&look.object, cluster, Some(network), &observed.addresses, neighbours);
     made.clusters.clone_from(&identity.uids);
     made.taken_over = identity.taken_over;
     let mut calls = Vec::new();
@@ -224,8 +229,8 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
             calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: missing });
         }
     }
-    egress(look, facts, cluster, (network, &identity), &mut made, &mut calls);
-    let site = Site { look, facts, cluster, network, identity: &identity };
+    egress(look, observed, cluster, (network, &identity), &mut made, &mut calls);
+    let site = Site { look, observed, cluster, network, identity: &identity };
     let refused = match site.address(&made) {
         Choice::Have(address) => site.served(address, &mut made, &mut calls, decision).err(),
         Choice::Take(call) => {
@@ -256,7 +261,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
 /// records that it uses it, and whoever made it which it is.
 fn egress(
     look: &Look<IsolatedNetworks>,
-    facts: &Facts,
+    observed: &ObservedNetwork,
     cluster: &CloudStackCluster,
     (network, identity): (&Network, &Identity),
     made: &mut Made,
@@ -264,11 +269,11 @@ fn egress(
 ) {
     let id = network.id.to_string();
     let let_out = NetworkCall::LetOut { network: id.clone() };
-    if !facts.lets_out() {
+    if !observed.lets_out() {
         return calls.push(let_out);
     }
     if look.result_of(&let_out).is_some() {
-        let exit = facts.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
+        let exit = observed.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
         made.exit = exit.map(|exit| exit.id.to_string());
     }
     if is_ours(network) || identity.taken_over || network.egressdefaultpolicy == Some(true) {
@@ -292,12 +297,12 @@ pub(super) fn happened(look: &Look<IsolatedNetworks>, which: impl Fn(&NetworkCal
 /// Has the network made.
 fn create(
     look: &Look<IsolatedNetworks>,
-    facts: &Facts,
+    observed: &ObservedNetwork,
     cluster: &CloudStackCluster,
     decision: &mut Decision,
 ) {
     let Some(domain) = &look.seen.domain else { return };
-    match NetworkOrder::of(&look.object, domain, cluster, facts) {
+    match NetworkOrder::of(&look.object, domain, cluster, observed) {
         Ok(order) => {
             let call =
                 NetworkCall::Create { name: look.object.spec.name.clone(), order: Some(Box::new(order)) };

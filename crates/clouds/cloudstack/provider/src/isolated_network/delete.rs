@@ -16,7 +16,7 @@ use jiff::SignedDuration;
 use super::claim::{Identity, is_shared};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
-use super::{Facts, IsolatedNetworks, Made, NetworkCall, RULE};
+use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
 use crate::refusal::{Pauses, Refusal};
 use crate::{annotation, balancers, code, leaving};
 
@@ -32,35 +32,35 @@ const PAUSES: Pauses = Pauses { first: SignedDuration::from_mins(5), longest: Si
 
 pub(super) fn delete(
     look: &Look<IsolatedNetworks>,
-    facts: &Facts,
+    observed: &ObservedNetwork,
     cluster: &CloudStackCluster,
     decision: &mut Decision,
 ) {
     if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
         return;
     }
-    let Some(network) = &facts.network else {
+    let Some(network) = &observed.network else {
         decision.remove_finalizer(FINALIZER);
         return;
     };
     decision.object.status.ready = false;
     let id = network.id.to_string();
     let neighbours = &look.seen.neighbours;
-    let identity = Identity::of(&look.object, cluster, Some(network), &facts.addresses, neighbours);
+    let identity = Identity::of(&look.object, cluster, Some(network), &observed.addresses, neighbours);
     let others = is_shared(network, &identity, neighbours);
     if is_ours(network) && !others {
-        return delete_network(look, facts, id, decision);
+        return delete_network(look, observed, id, decision);
     }
-    let mut calls = undo(look, facts, network, &identity, others);
+    let mut calls = undo(look, observed, network, &identity, others);
     let keep = keeps_balancers(cluster);
     if !keep {
-        calls.extend(unbalanced(look, facts, cluster));
+        calls.extend(unbalanced(look, observed, cluster));
     }
     if !calls.is_empty() {
         return ask(look, decision, reason::DELETING, calls);
     }
-    // Told on an object that is still there: with the finalizer go its events.
-    let kept = if keep { kept(look, facts) } else { Vec::new() };
+    // Reported while the object exists: its events go with the finalizer.
+    let kept = if keep { kept(look, observed) } else { Vec::new() };
     let message = format!("kept, as {} asks: {}", annotation::KEEP_LOAD_BALANCERS, kept.join(", "));
     let told = look.object.status.conditions.condition(condition::READY);
     if !kept.is_empty() && told.is_none_or(|told| told.message != message) {
@@ -75,7 +75,12 @@ pub(super) fn delete(
 
 /// Deletes the network when nothing holds it any more. CloudStack takes the order before that too, fails, and does not
 /// say why, so it is not asked.
-fn delete_network(look: &Look<IsolatedNetworks>, facts: &Facts, id: String, decision: &mut Decision) {
+fn delete_network(
+    look: &Look<IsolatedNetworks>,
+    observed: &ObservedNetwork,
+    id: String,
+    decision: &mut Decision,
+) {
     let meta = &look.object.metadata;
     let known = leaving::known(meta);
     // A server that still knows of it long after that is asked to delete the network all the same.
@@ -83,7 +88,7 @@ fn delete_network(look: &Look<IsolatedNetworks>, facts: &Facts, id: String, deci
         let destroyed = known.get(machine.as_str()).copied().unwrap_or(look.now);
         look.now.duration_since(destroyed) < OVERDUE
     };
-    if let Some(machine) = facts.held_by.as_ref().filter(recent) {
+    if let Some(machine) = observed.held_by.as_ref().filter(recent) {
         return expunging(look, machine, decision);
     }
     let before = Refusal::of(meta, annotation::DELETE_REFUSED);
@@ -146,9 +151,9 @@ fn keeps_balancers(cluster: &CloudStackCluster) -> bool {
 }
 
 /// What the cloud controller inside the cluster made and is left, by name, id and address.
-fn kept(look: &Look<IsolatedNetworks>, facts: &Facts) -> Vec<String> {
+fn kept(look: &Look<IsolatedNetworks>, observed: &ObservedNetwork) -> Vec<String> {
     let known = balancers::known(&look.object.metadata);
-    let theirs = facts.rules.iter().filter(|rule| known.contains_key(rule.id.as_str()));
+    let theirs = observed.rules.iter().filter(|rule| known.contains_key(rule.id.as_str()));
     let shown = theirs.map(|rule| {
         let address = rule.publicip.map_or_else(|| "an unknown address".to_owned(), |ip| ip.to_string());
         let port = rule.publicport.map(|port| format!(":{port}")).unwrap_or_default();
@@ -161,7 +166,7 @@ fn kept(look: &Look<IsolatedNetworks>, facts: &Facts) -> Vec<String> {
 /// What was made in a network that stays. Tags go last: while ours is there, others leave us what is shared.
 fn undo(
     look: &Look<IsolatedNetworks>,
-    facts: &Facts,
+    observed: &ObservedNetwork,
     network: &Network,
     identity: &Identity,
     shared: bool,
@@ -175,12 +180,12 @@ fn undo(
         recorded || made.rule.as_deref() == Some(rule.id.as_str())
     };
     calls.extend(
-        facts.rules.iter().filter(ours).map(|rule| NetworkCall::Unbalance { rule: rule.id.to_string() }),
+        observed.rules.iter().filter(ours).map(|rule| NetworkCall::Unbalance { rule: rule.id.to_string() }),
     );
-    let opened = facts.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
+    let opened = observed.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
     calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string() }));
-    calls.extend(exit(facts, network, &made, shared));
-    for address in facts.addresses.iter() {
+    calls.extend(exit(observed, network, &made, shared));
+    for address in observed.addresses.iter() {
         let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
         let by_us = made.address.as_deref() == Some(address.id.as_str());
         let mine = identity.is_on(&address.tags);
@@ -202,13 +207,13 @@ fn undo(
 
 /// What becomes of the rule that lets packets out of a network that was there before: the last cluster deletes it, and
 /// one that made it and goes sooner leaves a tag with its id. On a network of ours it goes with the network.
-fn exit(facts: &Facts, network: &Network, made: &Made, shared: bool) -> Vec<NetworkCall> {
+fn exit(observed: &ObservedNetwork, network: &Network, made: &Made, shared: bool) -> Vec<NetworkCall> {
     if is_ours(network) {
         return Vec::new();
     }
     let id = network.id.to_string();
     let mut calls = Vec::new();
-    for exit in &facts.exits {
+    for exit in &observed.exits {
         let tag = egress_tag(exit.id.as_str());
         let tagged = is_tagged(network, &tag);
         let by_us = made.exit.as_deref() == Some(exit.id.as_str());
@@ -229,10 +234,14 @@ fn exit(facts: &Facts, network: &Network, made: &Made, shared: bool) -> Vec<Netw
 
 /// What the cloud controller inside the cluster made in a network that stays: rules, what lets packets in to them, and
 /// addresses that nothing else is on. An address that somebody had before the cluster came is somebody's.
-fn unbalanced(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluster) -> Vec<NetworkCall> {
+fn unbalanced(
+    look: &Look<IsolatedNetworks>,
+    observed: &ObservedNetwork,
+    cluster: &CloudStackCluster,
+) -> Vec<NetworkCall> {
     let known = balancers::known(&look.object.metadata);
     let (theirs, others): (Vec<_>, Vec<_>) =
-        facts.rules.iter().partition(|rule| known.contains_key(rule.id.as_str()));
+        observed.rules.iter().partition(|rule| known.contains_key(rule.id.as_str()));
     let mut calls = Vec::new();
     for rule in theirs {
         calls.push(NetworkCall::Unbalance { rule: rule.id.to_string() });
@@ -241,11 +250,11 @@ fn unbalanced(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStack
                 && opening.startport == rule.publicport
                 && opening.endport.or(opening.startport) == rule.publicport
         };
-        let openings = facts.openings.iter().filter(leads_in);
+        let openings = observed.openings.iter().filter(leads_in);
         calls.extend(openings.map(|opening| NetworkCall::Close { rule: opening.id.to_string() }));
     }
     let since = cluster.metadata.creation_timestamp.as_ref().map(|created| created.timestamp());
-    let free = facts.addresses.iter().filter(|address| {
+    let free = observed.addresses.iter().filter(|address| {
         let came_later = address.allocated.zip(since).is_some_and(|(allocated, since)| allocated >= since);
         let used = others.iter().any(|rule| rule.publicipid.as_ref() == Some(&address.id));
         let ours = known.values().any(|known| *known == address.id.as_str());

@@ -9,7 +9,7 @@ use capstan_controller::Look;
 
 use super::claim::{Identity, holder, owns};
 use super::decide::{Decision, EVERYBODY, allowed, happened, is_asked, sources};
-use super::{Facts, IsolatedNetworks, Made, NetworkCall, RULE};
+use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
 use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
@@ -17,7 +17,7 @@ use crate::error::CloudError;
 /// What is needed to choose for a cluster on a network.
 pub(super) struct Site<'a> {
     pub look: &'a Look<IsolatedNetworks>,
-    pub facts: &'a Facts,
+    pub observed: &'a ObservedNetwork,
     pub cluster: &'a CloudStackCluster,
     pub network: &'a Network,
     pub identity: &'a Identity,
@@ -55,14 +55,14 @@ impl<'a> Site<'a> {
     }
 
     fn associate(&self, address: Option<IpAddr>) -> NetworkCall {
-        let owner = self.facts.owner.clone();
+        let owner = self.observed.owner.clone();
         NetworkCall::Associate { network: self.network.id.to_string(), address, owner }
     }
 
     /// The address of the endpoint: the one on record, else the one that the manifest names, else one that is tagged or
     /// was taken for the cluster, else the one that came with a network of its own, else another one.
     pub(super) fn address(&self, made: &Made) -> Choice<'a> {
-        let addresses = &self.facts.addresses;
+        let addresses = &self.observed.addresses;
         let find = |is: &dyn Fn(&PublicIpAddress) -> bool| addresses.iter().find(|address| is(address));
         let known = &self.look.object.status.public_ip_id;
         if let Some(address) = find(&|address| !known.is_empty() && address.id.as_str() == known) {
@@ -83,7 +83,7 @@ impl<'a> Site<'a> {
         }
         // CloudStack gives the first address of a fresh network by itself.
         let any = own && addresses.is_empty();
-        match self.facts.free.filter(|_| !any) {
+        match self.observed.free.filter(|_| !any) {
             None if !any => {
                 let message =
                     "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host";
@@ -101,7 +101,7 @@ impl<'a> Site<'a> {
             );
             return Choice::Refused(CloudError::new(code::REFUSED, "NoAddress", message));
         };
-        let Some(address) = self.facts.addresses.iter().find(|it| it.ipaddress == wanted) else {
+        let Some(address) = self.observed.addresses.iter().find(|it| it.ipaddress == wanted) else {
             return Choice::Take(self.associate(Some(wanted)));
         };
         match self.holder(address) {
@@ -125,7 +125,7 @@ impl<'a> Site<'a> {
             u16::try_from(self.cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
         let port = port.unwrap_or(6443);
         let id = address.id.to_string();
-        let rule = self.facts.rule_on(&id, port);
+        let rule = self.observed.rule_on(&id, port);
         if let Some(rule) = rule.filter(|rule| !self.may_use(rule, address, made)) {
             return Err(not_ours(format!(
                 "load balancer rule {} ({}) has port {port} of {}: delete it, or set spec.controlPlaneEndpoint.host or \
@@ -212,16 +212,16 @@ impl<'a> Site<'a> {
         (address, port): (&'s str, u16),
         made: &'s Made,
     ) -> impl Iterator<Item = &'s FirewallRule> {
-        self.facts.leading_to(address, port).filter(move |rule| !self.is_made(rule, (address, port), made))
+        self.observed.leading_to(address, port).filter(move |rule| !self.is_made(rule, (address, port), made))
     }
 
     fn is_made(&self, rule: &FirewallRule, (address, port): (&str, u16), made: &Made) -> bool {
         let came_along = || {
-            let ours = self.facts.rule_on(address, port).is_some_and(|rule| {
+            let ours = self.observed.rule_on(address, port).is_some_and(|rule| {
                 made.rule.as_deref() == Some(rule.id.as_str()) && made.opened.unwrap_or(true)
             });
             ours && self
-                .facts
+                .observed
                 .openings_on(address, port)
                 .any(|(it, who)| it.id == rule.id && who == EVERYBODY)
         };
@@ -240,7 +240,7 @@ impl<'a> Site<'a> {
         let Openings::These(wanted) = wanted else { return };
         for cidr in wanted {
             let call = NetworkCall::Open { address: address.to_owned(), port, cidr: cidr.clone() };
-            match self.facts.openings_on(address, port).find(|(_, who)| who == cidr) {
+            match self.observed.openings_on(address, port).find(|(_, who)| who == cidr) {
                 Some((rule, _)) if self.look.result_of(&call).is_some() => {
                     made.openings.insert(rule.id.to_string());
                 }
@@ -248,7 +248,7 @@ impl<'a> Site<'a> {
                 _ => {}
             }
         }
-        for (rule, who) in self.facts.openings_on(address, port) {
+        for (rule, who) in self.observed.openings_on(address, port) {
             if !wanted.iter().any(|cidr| cidr == who) && self.is_made(rule, (address, port), made) {
                 calls.push(NetworkCall::Close { rule: rule.id.to_string() });
                 made.openings.remove(rule.id.as_str());

@@ -19,9 +19,9 @@ mod claim;
 mod decide;
 mod delete;
 mod endpoint;
-mod facts;
 mod made;
 mod mark;
+mod observe;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -49,10 +49,10 @@ pub use call::NetworkCall;
 pub(crate) use call::SETTLE;
 pub use claim::Neighbour;
 pub(crate) use decide::{EVERYBODY, allowed};
-pub use facts::Facts;
-use facts::Ledger;
 pub use made::Made;
 pub(crate) use mark::is_ours;
+use observe::Ledger;
+pub use observe::ObservedNetwork;
 pub use order::NetworkOrder;
 
 /// Name of the rule for the API server.
@@ -76,14 +76,14 @@ pub struct Seen {
     pub cluster: Option<Arc<CloudStackCluster>>,
     /// The endpoint of the cluster is an address of another network of its.
     pub elsewhere: bool,
-    /// Other objects about the same network in CloudStack; read with the facts.
+    /// Other objects about the same network in CloudStack; read with what is observed.
     pub neighbours: Vec<Neighbour>,
     /// The cluster fell ill after everything was there.
     pub ill: bool,
     /// Time until the account is polled again for removals.
     pub next_poll: Option<Duration>,
     /// What the cloud has; `None` if nobody had to ask.
-    pub facts: Option<Result<Facts, CloudError>>,
+    pub observed: Option<Result<ObservedNetwork, CloudError>>,
 }
 
 impl IsolatedNetworks {
@@ -166,23 +166,23 @@ impl Controller for IsolatedNetworks {
             return Ok(seen);
         }
         let unsettled = ill || decide::must_ask(object, cluster) || self.ledger.has_drifted(&object.key());
-        let facts = match self.clouds.access(&domain.spec, view).await {
-            Ok(access) if unsettled => self.ledger.facts(object, domain, cluster, &access).await,
+        let observed = match self.clouds.access(&domain.spec, view).await {
+            Ok(access) if unsettled => self.ledger.observe(object, domain, cluster, &access).await,
             Ok(access) => match self.ledger.drift(object, domain, cluster, &access).await {
                 Ok((None, next)) => {
                     seen.next_poll = Some(next);
                     return Ok(seen);
                 }
-                Ok((Some(facts), _)) => Ok(facts),
+                Ok((Some(observed), _)) => Ok(observed),
                 Err(cause) => Err(cause),
             },
             Err(cause) => Err(cause),
         };
         seen.elsewhere = is_elsewhere(object, cluster, view)?;
-        if let Ok(Facts { network: Some(network), .. }) = &facts {
+        if let Ok(ObservedNetwork { network: Some(network), .. }) = &observed {
             seen.neighbours = neighbours(object, network.id.as_str(), view)?;
         }
-        seen.facts = Some(facts);
+        seen.observed = Some(observed);
         Ok(seen)
     }
 
@@ -232,8 +232,8 @@ impl Controller for IsolatedNetworks {
         let access = self.clouds.access(&domain.spec, view).await.map_err(outside)?;
         self.ledger.forget(&object.key());
         access.cache.networks_changed().await;
-        let facts = self.ledger.facts(object, &domain, &cluster, &access).await.map_err(outside)?;
-        Ok(call::resolve(intent, &facts, view.now()))
+        let observed = self.ledger.observe(object, &domain, &cluster, &access).await.map_err(outside)?;
+        Ok(call::resolve(intent, &observed, view.now()))
     }
 
     fn gone(&self, key: &Key) {

@@ -1,4 +1,4 @@
-//! The order of a network: everything that CloudStack is told of it.
+//! The order of a network: all parameters of `createNetwork`.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_provider_kit::order;
 use serde::{Deserialize, Serialize};
 
-use super::Facts;
+use super::ObservedNetwork;
 use super::mark::mark;
 use crate::code;
 use crate::error::CloudError;
@@ -83,11 +83,11 @@ impl NetworkOrder {
         object: &CloudStackIsolatedNetwork,
         domain: &CloudStackFailureDomain,
         cluster: &CloudStackCluster,
-        facts: &Facts,
+        observed: &ObservedNetwork,
     ) -> Result<Self, CloudError> {
         let (spec, name) = (&object.spec, offering_name(object));
         // Look-ups by name find every name that contains it.
-        let offering = facts.offerings.iter().find(|offering| offering.name == name);
+        let offering = observed.offerings.iter().find(|offering| offering.name == name);
         let offering = offering.ok_or_else(|| {
             let message = format!(
                 "there is no network offering {name:?}: correct network.offering of failure domain {}",
@@ -110,7 +110,7 @@ impl NetworkOrder {
             text: mark(cluster),
             gateway: spec.gateway.parse().ok(),
             netmask: Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty()),
-            owner: facts.owner.clone(),
+            owner: observed.owner.clone(),
         })
     }
 }
@@ -129,7 +129,7 @@ mod tests {
             (json!({"guestiptype": "Isolated", "state": "Enabled", "service": all()}), None),
             (json!({"guestiptype": "Isolated"}), None),
             (json!({"guestiptype": "L2", "service": []}), Some("is for networks of type L2")),
-            (json!({"guestiptype": "Shared", "service": all()}), Some("is for networks of type Shared")),
+            (json!({"guestiptype": "Shared", "service": all()}), Some("is for shared networks")),
             (json!({"guestiptype": "Isolated", "forvpc": true}), Some("is for tiers of a VPC")),
             (json!({"specifyvlan": true}), Some("asks for a VLAN, which only an administrator may name")),
             (json!({"networkmode": "ROUTED"}), Some("is for routed networks")),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::call::resolve;
 use super::decide::{decide, fell_ill, must_ask};
 use super::mark::mark;
-use super::{Facts, IsolatedNetworks, Made, Neighbour, NetworkCall, Seen};
+use super::{IsolatedNetworks, Made, Neighbour, NetworkCall, ObservedNetwork, Seen};
 use crate::annotation;
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
@@ -74,23 +74,27 @@ fn exit() -> FirewallRule {
 fn look(
     object: CloudStackIsolatedNetwork,
     cluster: CloudStackCluster,
-    facts: Facts,
+    observed: ObservedNetwork,
 ) -> Look<IsolatedNetworks> {
     let seen = Seen {
         domain: Some(Arc::new(CloudStackFailureDomain::default())),
         cluster: Some(Arc::new(cluster)),
-        facts: Some(Ok(facts)),
+        observed: Some(Ok(observed)),
         ..Seen::default()
     };
     Look::new(Arc::new(object), seen, now())
 }
 
 /// No network is there, and an offering to make it from.
-fn absent() -> Facts {
+fn absent() -> ObservedNetwork {
     let named = |id: &str, name: &str| read(json!({"id": id, "name": name}));
     let usual = "DefaultIsolatedNetworkOfferingWithSourceNatService";
     let offerings = vec![named("o2", &format!("{usual}-2")), named("o1", usual), named("o3", "fast")];
-    Facts { offerings: Arc::new(offerings), owner: Owner::project("p1".into()), ..Facts::default() }
+    ObservedNetwork {
+        offerings: Arc::new(offerings),
+        owner: Owner::project("p1".into()),
+        ..ObservedNetwork::default()
+    }
 }
 
 const BOTH: &[&str] = &["created_by_CAPC", "CAPC_cluster_cu"];
@@ -108,32 +112,32 @@ fn what_is_missing_is_made_step_by_step() {
         cluster.spec.control_plane_endpoint.host = host.to_owned();
         cluster
     };
-    let complete = |openings: Vec<FirewallRule>| Facts {
+    let complete = |openings: Vec<FirewallRule>| ObservedNetwork {
         network: Some(ours(BOTH)),
         addresses: vec![address(IP, true, &[])],
         rules: vec![rule(IP)],
         openings,
         exits: vec![exit()],
-        ..Facts::default()
+        ..ObservedNetwork::default()
     };
-    let rows: Vec<(&str, CloudStackCluster, Facts, Vec<&str>)> = vec![
+    let rows: Vec<(&str, CloudStackCluster, ObservedNetwork, Vec<&str>)> = vec![
         ("nothing is there", cluster(), absent(), vec!["create-network net"]),
         (
             "a fresh network of our own",
             cluster(),
-            Facts { network: Some(ours(&[])), ..Facts::default() },
+            ObservedNetwork { network: Some(ours(&[])), ..ObservedNetwork::default() },
             vec!["tag n1 [created_by_CAPC CAPC_cluster_cu]", "let-out n1", "take-address for n1"],
         ),
         (
             "a wanted address",
             wanting("192.0.2.9"),
-            Facts { network: Some(ours(BOTH)), exits: vec![exit()], ..Facts::default() },
+            ObservedNetwork { network: Some(ours(BOTH)), exits: vec![exit()], ..ObservedNetwork::default() },
             vec!["take-address 192.0.2.9 for n1"],
         ),
         (
             "an address without a rule",
             cluster(),
-            Facts { rules: Vec::new(), ..complete(Vec::new()) },
+            ObservedNetwork { rules: Vec::new(), ..complete(Vec::new()) },
             vec!["create-rule id-192.0.2.7 6443"],
         ),
         ("everything", cluster(), complete(vec![opening("f1", IP, "0.0.0.0/0")]), vec![]),
@@ -146,17 +150,17 @@ fn what_is_missing_is_made_step_by_step() {
         (
             "a network of somebody else's",
             cluster(),
-            Facts {
+            ObservedNetwork {
                 network: Some(theirs()),
                 addresses: vec![address("192.0.2.1", true, &[])],
                 free: IP.parse().ok(),
-                ..Facts::default()
+                ..ObservedNetwork::default()
             },
             vec!["take-address 192.0.2.7 for n1"],
         ),
     ];
-    for (says, cluster, facts, wanted) in rows {
-        let decision = decide(&look(object(), cluster, facts));
+    for (says, cluster, observed, wanted) in rows {
+        let decision = decide(&look(object(), cluster, observed));
         assert_eq!(calls(&decision), wanted, "{says}");
         assert_eq!(decision.object.status.ready, wanted.is_empty(), "{says}");
         if wanted.is_empty() {
@@ -169,13 +173,13 @@ fn what_is_missing_is_made_step_by_step() {
 
 #[test]
 fn only_openings_on_record_are_closed_and_none_is_made_where_somebody_else_decides() {
-    let facts = |openings: Vec<FirewallRule>| Facts {
+    let observed = |openings: Vec<FirewallRule>| ObservedNetwork {
         network: Some(ours(BOTH)),
         addresses: vec![address(IP, true, &[])],
         rules: vec![rule(IP)],
         openings,
         exits: vec![exit()],
-        ..Facts::default()
+        ..ObservedNetwork::default()
     };
     let recorded = |rule: Option<&str>, opened: Option<bool>, openings: &[&str]| {
         let mut object = object();
@@ -233,7 +237,7 @@ fn only_openings_on_record_are_closed_and_none_is_made_where_somebody_else_decid
         if !cidrs.is_empty() {
             cluster.metadata.annotations.insert(annotation::ALLOWED_CIDRS.to_owned(), cidrs.to_owned());
         }
-        assert_eq!(calls(&decide(&look(object, cluster, facts(openings)))), wanted, "{says}");
+        assert_eq!(calls(&decide(&look(object, cluster, observed(openings)))), wanted, "{says}");
     }
     // What is not closed is reported.
     let mut asking = cluster();
@@ -242,7 +246,7 @@ fn only_openings_on_record_are_closed_and_none_is_made_where_somebody_else_decid
     let mut settled = object();
     settled.status.public_ip_id = format!("id-{IP}");
     settled.spec.control_plane_endpoint.port = 6443;
-    let decision = decide(&look(settled, asking, facts(both)));
+    let decision = decide(&look(settled, asking, observed(both)));
     let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
     assert!(decision.effects.is_empty() && ready.message.contains("f1 (0.0.0.0/0)"), "{}", ready.message);
 }
@@ -252,13 +256,13 @@ fn an_address_or_rule_of_another_cluster_is_never_used() {
     let mut foreign = ours(&["created_by_CAPC", "CAPC_cluster_au"]);
     foreign.displaytext = Some("Kubernetes cluster ns/a (CAPC_cluster_au)".to_owned());
     let free = "192.0.2.8";
-    let on = |network: &Network, addresses: Vec<PublicIpAddress>| Facts {
+    let on = |network: &Network, addresses: Vec<PublicIpAddress>| ObservedNetwork {
         network: Some(network.clone()),
         rules: addresses.iter().map(|it| rule(&it.ipaddress.to_string())).collect(),
         addresses,
         exits: vec![exit()],
         free: free.parse().ok(),
-        ..Facts::default()
+        ..ObservedNetwork::default()
     };
     let wanting = |host: &str| {
         let mut cluster = cluster();
@@ -297,8 +301,8 @@ fn an_address_or_rule_of_another_cluster_is_never_used() {
             "E-CS-NOT-OURS",
         ),
     ];
-    for (says, cluster, facts, wanted, code) in rows {
-        let decision = decide(&look(object(), cluster, facts));
+    for (says, cluster, observed, wanted, code) in rows {
+        let decision = decide(&look(object(), cluster, observed));
         assert_eq!(calls(&decision), wanted, "{says}");
         assert_ne!(decision.object.status.public_ip_id, format!("id-{IP}"), "{says}");
         let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
@@ -316,9 +320,9 @@ fn an_address_or_rule_of_another_cluster_is_never_used() {
         assert_eq!(decide(&look).object.status.public_ip_id == format!("id-{IP}"), had, "{since}");
     }
     // A rule that somebody made on the port of our own address.
-    let mut facts = on(&ours(BOTH), vec![address(IP, true, &[])]);
-    facts.rules[0].name = Some("web".to_owned());
-    let decision = decide(&look(object(), cluster(), facts));
+    let mut observed = on(&ours(BOTH), vec![address(IP, true, &[])]);
+    observed.rules[0].name = Some("web".to_owned());
+    let decision = decide(&look(object(), cluster(), observed));
     let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
     assert!(decision.effects.is_empty() && ready.message.starts_with("E-CS-NOT-OURS"), "{}", ready.message);
 }
@@ -327,7 +331,7 @@ fn an_address_or_rule_of_another_cluster_is_never_used() {
 fn what_lets_packets_out_of_a_network_that_was_there_goes_with_its_last_cluster() {
     let denying = |keys: &[&str]| {
         let network = json!({"id": "n1", "name": "net", "egressdefaultpolicy": false, "tags": tags(keys)});
-        Facts { network: Some(read(network)), exits: vec![exit()], ..Facts::default() }
+        ObservedNetwork { network: Some(read(network)), exits: vec![exit()], ..ObservedNetwork::default() }
     };
     let deleted = |exit: Option<&str>| {
         let mut object = object();
@@ -373,8 +377,8 @@ fn tags_of_the_uid_before_a_move_are_our_own() {
     Made { clusters, network: Some("n1".to_owned()), ..Made::default() }.put(&mut moved.metadata);
     let mut network = ours(&["created_by_CAPC", "CAPC_cluster_old"]);
     network.displaytext = Some("Kubernetes cluster ns/c (CAPC_cluster_old)".to_owned());
-    let facts = Facts { network: Some(network), ..Facts::default() };
-    assert_eq!(calls(&decide(&look(moved, cluster(), facts))), ["delete-network n1"]);
+    let observed = ObservedNetwork { network: Some(network), ..ObservedNetwork::default() };
+    assert_eq!(calls(&decide(&look(moved, cluster(), observed))), ["delete-network n1"]);
 
     // From CAPC: nobody recorded the uid, and the address of the endpoint tells it.
     let mut from_capc = object();
@@ -384,21 +388,21 @@ fn tags_of_the_uid_before_a_move_are_our_own() {
     cluster.spec.control_plane_endpoint.host = IP.to_owned();
     let mut network = theirs();
     network.tags = read(tags(&["created_by_CAPC", "CAPC_cluster_old", "CAPC_cluster_au"]));
-    let facts = Facts {
+    let observed = ObservedNetwork {
         network: Some(network),
         addresses: vec![address(IP, true, &["created_by_CAPC", "CAPC_cluster_old"])],
         rules: vec![rule(IP)],
         openings: vec![opening("f9", IP, "10.0.0.0/8")],
-        ..Facts::default()
+        ..ObservedNetwork::default()
     };
-    let taken_over = decide(&look(from_capc, cluster.clone(), facts.clone()));
+    let taken_over = decide(&look(from_capc, cluster.clone(), observed.clone()));
     assert_eq!(calls(&taken_over), Vec::<String>::new(), "nothing changes in the cloud");
     let clusters = Made::of(&taken_over.object.metadata).clusters;
     assert_eq!(clusters, ["cu".to_owned(), "old".to_owned()].into());
     let mut deleted = taken_over.object;
     deleted.metadata.deletion_timestamp = Some(now().into());
     assert_eq!(
-        calls(&decide(&look(deleted, cluster, facts))),
+        calls(&decide(&look(deleted, cluster, observed))),
         ["delete-rule r1", &format!("untag id-{IP} CAPC_cluster_old"), "untag n1 CAPC_cluster_old"],
         "the network stays for the cluster of the other tag"
     );
@@ -406,12 +410,12 @@ fn tags_of_the_uid_before_a_move_are_our_own() {
 
 #[test]
 fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_back() {
-    let mut facts = Facts {
+    let mut observed = ObservedNetwork {
         network: Some(theirs()),
         addresses: vec![address("192.0.2.1", true, &[]), address(IP, false, &[])],
         rules: vec![rule(IP)],
         openings: vec![opening("f1", IP, "0.0.0.0/0")],
-        ..Facts::default()
+        ..ObservedNetwork::default()
     };
     let taken = NetworkCall::Associate {
         network: "n1".to_owned(),
@@ -424,7 +428,7 @@ fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_ba
         port: 6443,
         open: true,
     };
-    let mut first = look(object(), cluster(), facts.clone());
+    let mut first = look(object(), cluster(), observed.clone());
     for call in [taken, balanced] {
         first.concluded.push(Concluded { call, result: Some(Value::Null) });
     }
@@ -435,14 +439,14 @@ fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_ba
 
     let mut deleted = decision.object.clone();
     deleted.metadata.deletion_timestamp = Some(now().into());
-    facts.rules.push(read(
+    observed.rules.push(read(
         json!({"id": "r2", "name": "web", "publicport": "443", "publicipid": format!("id-{IP}")}),
     ));
-    let decision = decide(&look(deleted.clone(), cluster(), facts.clone()));
+    let decision = decide(&look(deleted.clone(), cluster(), observed.clone()));
     assert_eq!(calls(&decision), ["delete-rule r1", "release-address id-192.0.2.7"]);
-    facts.rules.remove(0);
-    facts.addresses.pop();
-    let decision = decide(&look(deleted, cluster(), facts));
+    observed.rules.remove(0);
+    observed.addresses.pop();
+    let decision = decide(&look(deleted, cluster(), observed));
     assert!(decision.effects.is_empty() && decision.object.metadata.finalizers.is_empty());
 }
 
@@ -450,8 +454,8 @@ fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_ba
 fn a_network_of_our_own_goes_unless_another_cluster_uses_it() {
     let mut deleted = object();
     deleted.metadata.deletion_timestamp = Some(now().into());
-    let with = |keys: &[&str]| Facts { network: Some(ours(keys)), ..Facts::default() };
-    let rows: [(&str, Facts, Vec<&str>); 3] = [
+    let with = |keys: &[&str]| ObservedNetwork { network: Some(ours(keys)), ..ObservedNetwork::default() };
+    let rows: [(&str, ObservedNetwork, Vec<&str>); 3] = [
         ("ours alone", with(BOTH), vec!["delete-network n1"]),
         ("made and not tagged yet", with(&[]), vec!["delete-network n1"]),
         (
@@ -460,10 +464,10 @@ fn a_network_of_our_own_goes_unless_another_cluster_uses_it() {
             vec!["untag n1 CAPC_cluster_cu"],
         ),
     ];
-    for (says, facts, wanted) in rows {
-        assert_eq!(calls(&decide(&look(deleted.clone(), cluster(), facts))), wanted, "{says}");
+    for (says, observed, wanted) in rows {
+        assert_eq!(calls(&decide(&look(deleted.clone(), cluster(), observed))), wanted, "{says}");
     }
-    let decision = decide(&look(deleted, cluster(), Facts::default()));
+    let decision = decide(&look(deleted, cluster(), ObservedNetwork::default()));
     assert!(decision.object.metadata.finalizers.is_empty(), "what is gone lets go");
 }
 
@@ -519,8 +523,8 @@ fn whoever_comes_to_a_network_that_has_no_tags_yet_marks_it_for_both() {
     for (keys, wanted) in rows {
         let network = Network { tags: read(tags(keys)), ..other.clone() };
         let (exits, free) = (vec![exit()], IP.parse().ok());
-        let facts = Facts { network: Some(network), exits, free, ..Facts::default() };
-        assert_eq!(calls(&decide(&look(object(), cluster(), facts)))[0], wanted);
+        let observed = ObservedNetwork { network: Some(network), exits, free, ..ObservedNetwork::default() };
+        assert_eq!(calls(&decide(&look(object(), cluster(), observed)))[0], wanted);
     }
 }
 
@@ -528,7 +532,7 @@ fn whoever_comes_to_a_network_that_has_no_tags_yet_marks_it_for_both() {
 fn a_network_that_vanished_is_told_and_not_made_again() {
     let mut settled = object();
     settled.spec.id = "n1".to_owned();
-    let decision = decide(&look(settled, cluster(), Facts::default()));
+    let decision = decide(&look(settled, cluster(), ObservedNetwork::default()));
     assert!(decision.effects.is_empty());
     let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
     assert_eq!(ready.reason, "Gone");
@@ -540,13 +544,13 @@ fn a_call_that_nobody_heard_of_is_waited_for_before_it_is_made_again() {
     // As releases wrote it that did not journal orders.
     let create = intent(read(json!({"verb": "create", "name": "net"})));
     let later = now() + SignedDuration::from_secs(31);
-    let there = Facts { network: Some(ours(&[])), ..Facts::default() };
+    let there = ObservedNetwork { network: Some(ours(&[])), ..ObservedNetwork::default() };
     assert_eq!(resolve(&create, &there, now()), Resolution::happened());
-    assert!(matches!(resolve(&create, &Facts::default(), now()), Resolution::NotYetKnown { .. }));
-    assert_eq!(resolve(&create, &Facts::default(), later), Resolution::DidNotHappen);
+    assert!(matches!(resolve(&create, &ObservedNetwork::default(), now()), Resolution::NotYetKnown { .. }));
+    assert_eq!(resolve(&create, &ObservedNetwork::default(), later), Resolution::DidNotHappen);
     let delete = intent(NetworkCall::Delete { network: "n1".to_owned() });
     assert_eq!(resolve(&delete, &there, now()), Resolution::DidNotHappen);
-    assert_eq!(resolve(&delete, &Facts::default(), now()), Resolution::happened());
+    assert_eq!(resolve(&delete, &ObservedNetwork::default(), now()), Resolution::happened());
 }
 
 #[test]
@@ -586,24 +590,24 @@ fn the_cloud_is_asked_again_when_the_api_server_fell_ill_after_all_was_there() {
 
 #[test]
 fn an_endpoint_that_is_another_networks_address_is_not_taken_and_an_own_address_stays() {
-    let facts = Facts {
+    let observed = ObservedNetwork {
         network: Some(ours(BOTH)),
         addresses: vec![address(IP, true, &[])],
         exits: vec![exit()],
-        ..Facts::default()
+        ..ObservedNetwork::default()
     };
     let served = "192.0.2.99".to_owned();
     let mut chosen = cluster();
     chosen.spec.control_plane_endpoint.host.clone_from(&served);
-    let alone = look(object(), chosen.clone(), facts.clone());
+    let alone = look(object(), chosen.clone(), observed.clone());
     assert_eq!(calls(&decide(&alone)), [format!("take-address {served} for n1")]);
-    let mut second = look(object(), chosen.clone(), facts.clone());
+    let mut second = look(object(), chosen.clone(), observed.clone());
     second.seen.elsewhere = true;
     let decision = decide(&second);
     assert_eq!(decision.object.spec.control_plane_endpoint.host, IP, "{:?}", calls(&decision));
     let mut settled = object();
     settled.status.public_ip_id = format!("id-{IP}");
-    let decision = decide(&look(settled, chosen, facts));
+    let decision = decide(&look(settled, chosen, observed));
     assert_eq!(decision.object.spec.control_plane_endpoint.host, IP, "{:?}", calls(&decision));
 }
 
@@ -653,15 +657,15 @@ fn tags_that_could_not_be_put_are_looked_up_before_the_next_try() {
     made.spec.id = "n1".to_owned();
     made.status.ready = true;
     Made { network: Some("n1".to_owned()), ..Made::default() }.put(&mut made.metadata);
-    let condition = look(made.clone(), cluster(), Facts::default()).condition(
+    let condition = look(made.clone(), cluster(), ObservedNetwork::default()).condition(
         condition::READY,
         ConditionStatus::True,
         "Provisioned",
         "",
     );
     made.status.conditions.push(condition);
-    let mut due = look(made.clone(), cluster(), Facts::default());
-    due.seen.facts = None;
+    let mut due = look(made.clone(), cluster(), ObservedNetwork::default());
+    due.seen.observed = None;
     due.now = now() + SignedDuration::from_secs(600);
     let [planned] = decide(&due).effects.try_into().expect("one call");
     let call = match &planned.effect {
@@ -674,13 +678,13 @@ fn tags_that_could_not_be_put_are_looked_up_before_the_next_try() {
     let failed = decide(&due).object;
     assert!(Made::of(&failed.metadata).tag_failed && must_ask(&failed, &cluster()));
 
-    let complete = |keys: &[&str]| Facts {
+    let complete = |keys: &[&str]| ObservedNetwork {
         network: Some(ours(keys)),
         addresses: vec![address(IP, true, &[])],
         rules: vec![rule(IP)],
         openings: vec![opening("f1", IP, "0.0.0.0/0")],
         exits: vec![exit()],
-        ..Facts::default()
+        ..ObservedNetwork::default()
     };
     let later = |keys: &[&str]| {
         let mut later = look(failed.clone(), cluster(), complete(keys));

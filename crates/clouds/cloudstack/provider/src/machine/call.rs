@@ -284,7 +284,7 @@ fn longest_user_data(object: &CloudStackMachine, view: &View) -> usize {
     let infrastructure = infrastructure.and_then(|key| view.get::<CloudStackCluster>(&key).ok().flatten());
     let told =
         infrastructure.and_then(|it| it.metadata.annotations.get(annotation::USER_DATA_LIMIT)?.parse().ok());
-    told.unwrap_or(UserData::USUAL_LIMIT)
+    told.unwrap_or(UserData::DEFAULT_LIMIT)
 }
 
 async fn destroy(

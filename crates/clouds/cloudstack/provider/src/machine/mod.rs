@@ -9,7 +9,7 @@
 //!              │ nobody heard: looked up by name and boot data              └─ failed: removed, ordered again later by another name
 //! ```
 //!
-//! A machine that ran once and has gone is told, never made again: whoever manages the Machine replaces it.
+//! A machine that ran once and is gone is reported as failed and never created again: the owner of the Machine replaces it.
 
 mod call;
 mod catalog;

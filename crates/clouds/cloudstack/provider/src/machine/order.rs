@@ -1,4 +1,4 @@
-//! The order of a machine: everything that CloudStack is told of it but its boot data. A pure function of what was
+//! The order of a machine: all parameters of `deployVirtualMachine` but its boot data. A pure function of what was
 //! observed; carrying it out is one request.
 
 use std::collections::BTreeMap;

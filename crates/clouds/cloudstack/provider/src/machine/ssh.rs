@@ -56,7 +56,7 @@ fn sources(seen: &Seen) -> Vec<String> {
     seen.infrastructure.as_ref().map_or_else(|| vec![EVERYBODY.to_owned()], |cluster| allowed(cluster))
 }
 
-/// The machine is told to be forwarded.
+/// The condition says that the machine's SSH port is forwarded.
 pub(super) fn is_forwarded(object: &CloudStackMachine) -> bool {
     object.status.conditions.condition(FORWARDED).is_some_and(Condition::is_true)
 }

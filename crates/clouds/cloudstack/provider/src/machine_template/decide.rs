@@ -1,4 +1,4 @@
-//! What is told of a CloudStackMachineTemplate.
+//! The status of a CloudStackMachineTemplate.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What stands in the way, how it is told, and that it passes.
+//! Failures of the cloud: what is reported, and that it clears.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::cloud::Cloud;
 use crate::features::a_network_is_there;
 use crate::manifests::{self, KEYS, NAME, NAMESPACE};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
-use crate::story::{Story, Told, failed};
+use crate::story::{Script, CheckResult, failed};
 
 fn goes_well(acts: &[Act]) {
-    let report = run(&Story { bare: true, ..Story::of(acts) }.expunging_soon(), 1, &[]);
+    let report = run(&Script { bare: true, ..Script::of(acts) }.expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
@@ -56,7 +56,7 @@ async fn put_keys(world: &World<'_>, keys: &Credentials) -> Result<(), Violation
 
 #[test]
 fn wrong_keys_are_told_by_secret_and_field_and_right_ones_are_used_at_once() {
-    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let right = cloud.simulator.credentials("capstan").map_err(failed)?;
             let wrong = Credentials { secret_key: "not-the-secret".to_owned(), ..right.clone() };
@@ -75,7 +75,7 @@ fn wrong_keys_are_told_by_secret_and_field_and_right_ones_are_used_at_once() {
 
 #[test]
 fn a_cloud_without_room_is_told_and_used_when_there_is_some_again() {
-    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             cloud.simulator.inject(Fault::NoCapacity).map_err(failed)?;
             world.pass(Duration::from_secs(60)).await?;
@@ -89,14 +89,14 @@ fn a_cloud_without_room_is_told_and_used_when_there_is_some_again() {
         })
     }
     // What failed keeps its name for two days.
-    let story = Story { bare: true, ..Story::of(&[During(mishap), Create, Delete]) };
+    let story = Script { bare: true, ..Script::of(&[During(mishap), Create, Delete]) };
     let report = run(&story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn a_machine_that_goes_off_behind_our_back_shows_within_a_minute() {
-    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let worker = machines(world)?
                 .into_iter()
@@ -111,13 +111,13 @@ fn a_machine_that_goes_off_behind_our_back_shows_within_a_minute() {
             says(&now.unwrap_or_default(), &["False", "Stopped", "start it in CloudStack"])
         })
     }
-    let report = run(&Story { mishap_at_end: Some(mishap), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    let report = run(&Script { mishap_at_end: Some(mishap), bare: true, ..Script::of(&[Create]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn a_load_balancer_rule_that_somebody_deleted_is_made_again_and_leads_to_the_old_machines() {
-    fn mishap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let owner = cloud.client("capstan");
             let rules = owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
@@ -127,7 +127,7 @@ fn a_load_balancer_rule_that_somebody_deleted_is_made_again_and_leads_to_the_old
             Ok(())
         })
     }
-    fn answers<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn answers<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let owner = cloud.client("capstan");
             let rules = owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
@@ -141,13 +141,13 @@ fn a_load_balancer_rule_that_somebody_deleted_is_made_again_and_leads_to_the_old
     }
     // A worker that cannot join makes the cluster unavailable, which is noticed.
     let acts = [Create, Check(mishap), ScaleWorkers(2), Check(answers), Delete];
-    let report = run(&Story::of(&acts).expunging_soon(), 1, &[]);
+    let report = run(&Script::of(&acts).expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn requests_and_replies_that_get_lost_on_the_wire_double_nothing() {
-    fn mishap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             for command in [
                 "createNetwork",
@@ -215,7 +215,7 @@ async fn is_restored(world: &mut World<'_>, cloud: &Cloud, before: &Path) -> Res
 
 #[test]
 fn rules_that_somebody_deletes_under_a_healthy_cluster_are_made_again_within_a_minute() {
-    fn check<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn check<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let owner = cloud.client("capstan");
             let operator = cloud.client("admin");
@@ -239,7 +239,7 @@ fn rules_that_somebody_deletes_under_a_healthy_cluster_are_made_again_within_a_m
 
 #[test]
 fn an_address_that_somebody_releases_is_taken_again_within_a_minute_with_all_that_was_on_it() {
-    fn check<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn check<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let owner = cloud.client("capstan");
             let before = path(&owner).await?;
@@ -255,7 +255,7 @@ fn an_address_that_somebody_releases_is_taken_again_within_a_minute_with_all_tha
 
 #[test]
 fn an_api_url_without_its_end_is_told_with_the_url_to_try() {
-    fn mishap<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let put = |url: &'static str| Patch::Merge(json!({"stringData": {"api-url": url}}));
             let (kind, key) = (manifests::secrets(), Key::new(NAMESPACE, KEYS));
@@ -273,7 +273,7 @@ fn an_api_url_without_its_end_is_told_with_the_url_to_try() {
 
 #[test]
 fn a_healthy_cluster_stays_available_while_the_api_of_the_cloud_is_down() {
-    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let down = Fault::LostRequest { command: "*".to_owned(), times: None };
             cloud.simulator.inject(down).map_err(failed)?;
@@ -307,6 +307,6 @@ fn a_healthy_cluster_stays_available_while_the_api_of_the_cloud_is_down() {
         })
     }
     // With a network inside, as bare nodes are never ready.
-    let report = run(&Story::of(&[Create, Check(mishap), Delete]).expunging_soon(), 1, &[]);
+    let report = run(&Script::of(&[Create, Check(mishap), Delete]).expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }

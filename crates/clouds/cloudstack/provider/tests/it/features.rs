@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::story::Act::{Check, Create, Delete};
-use crate::story::Told;
-use crate::story::{self, Story, failed};
+use crate::story::CheckResult;
+use crate::story::{self, Script, failed};
 
-fn goes_well(story: &Story) {
+fn goes_well(story: &Script) {
     let report = run(&story.clone().expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
@@ -63,7 +63,7 @@ fn with_features(body: &mut Value) {
     }
 }
 
-fn features_are_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn features_are_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let vms = vms(cloud).await?;
         let (apart, together) = (hosts(&vms, "control plane"), hosts(&vms, "workers"));
@@ -115,7 +115,7 @@ fn the_role_is_enough(calls: impl Iterator<Item = String>) -> Result<(), Violati
 }
 
 /// Somebody's CSI driver attaches a volume to a worker.
-fn a_volume_is_attached<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn a_volume_is_attached<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let tenant = cloud.client("capstan");
         let vms = vms(cloud).await?;
@@ -139,7 +139,7 @@ fn a_volume_is_attached<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> 
 }
 
 /// Only that volume is left.
-fn the_volume_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn the_volume_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let leaks = cloud.simulator.leaks(Some("capstan"));
         match leaks.as_slice() {
@@ -153,14 +153,14 @@ fn the_volume_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 fn machines_are_kept_together_and_apart_have_disks_and_are_reached_by_ssh() {
     let shape = Shape { control_plane: 3, workers: 2, ..Shape::EXAMPLE };
     let acts = [Create, Check(features_are_there), Delete];
-    goes_well(&Story { shape, bare: true, change: Some(with_features), ..Story::of(&acts) });
+    goes_well(&Script { shape, bare: true, change: Some(with_features), ..Script::of(&acts) });
 }
 
 #[test]
 fn volumes_that_somebody_attached_survive_their_machines() {
     let acts = [Create, Check(a_volume_is_attached)];
-    let story = Story { bare: true, change: Some(with_features), delete_at_end: true, ..Story::of(&acts) };
-    goes_well(&Story { mishap_at_end: Some(the_volume_is_left), ..story });
+    let story = Script { bare: true, change: Some(with_features), delete_at_end: true, ..Script::of(&acts) };
+    goes_well(&Script { mishap_at_end: Some(the_volume_is_left), ..story });
 }
 
 /// Takes an address, and makes a rule that leads to machines.
@@ -195,20 +195,20 @@ async fn balance(cloud: &Cloud, name: &str, members: &[VirtualMachine]) -> Resul
 const SERVICES: &str = "a4f1c0de00000000000000000000000a-tcp-80";
 
 /// The cloud controller inside the cluster serves a Service.
-fn a_service_is_balanced<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn a_service_is_balanced<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move { balance(cloud, SERVICES, &vms(cloud).await?).await })
 }
 
 #[test]
 fn what_the_cloud_controller_made_on_a_network_of_ours_goes_with_it() {
-    goes_well(&Story { bare: true, ..Story::of(&[Create, Check(a_service_is_balanced), Delete]) });
+    goes_well(&Script { bare: true, ..Script::of(&[Create, Check(a_service_is_balanced), Delete]) });
 }
 
 /// A rule as a cloud controller names them, of somebody else.
 const SOMEBODYS: &str = "a000000000000000000000000000000b-tcp-80";
 
 /// It is still there, and on an address.
-fn the_other_rule_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn the_other_rule_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let rules = cloud.client("capstan").list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
         match rules.as_slice() {
@@ -219,7 +219,7 @@ fn the_other_rule_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a
 }
 
 /// A network of the tenant's own, on which somebody balances something else.
-pub fn a_network_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+pub fn a_network_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let tenant = cloud.client("capstan");
         let zones = tenant.list(&ListZones::default()).await.map_err(failed)?;
@@ -249,8 +249,8 @@ pub fn a_network_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a
 #[test]
 fn what_the_cloud_controller_made_on_a_network_that_stays_goes_and_what_others_made_stays() {
     let acts = [Check(a_network_is_there), Create, Check(a_service_is_balanced), Delete];
-    let story = Story { bare: true, ..Story::of(&acts) };
-    goes_well(&Story { mishap_at_end: Some(the_other_rule_is_left), ..story });
+    let story = Script { bare: true, ..Script::of(&acts) };
+    goes_well(&Script { mishap_at_end: Some(the_other_rule_is_left), ..story });
 }
 
 fn keeping_balancers(body: &mut Value) {
@@ -259,8 +259,8 @@ fn keeping_balancers(body: &mut Value) {
     }
 }
 
-/// The rule of the cluster's Service is there, and somebody was told where.
-fn the_service_is_still_balanced<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+/// The rule of the cluster's Service is there, and an event names its address.
+fn the_service_is_still_balanced<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let rules = cloud.client("capstan").list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
         let rule = rules.iter().find(|rule| rule.name.as_deref() == Some(SERVICES));
@@ -287,8 +287,8 @@ fn the_service_is_still_balanced<'a>(world: &'a mut World<'_>, cloud: &'a Cloud)
 fn load_balancers_that_are_to_be_kept_are_kept_and_listed_by_id_and_address() {
     let acts = [Check(a_network_is_there), Create, Check(a_service_is_balanced)];
     let story =
-        Story { bare: true, delete_at_end: true, change: Some(keeping_balancers), ..Story::of(&acts) };
-    goes_well(&Story { mishap_at_end: Some(the_service_is_still_balanced), ..story });
+        Script { bare: true, delete_at_end: true, change: Some(keeping_balancers), ..Script::of(&acts) };
+    goes_well(&Script { mishap_at_end: Some(the_service_is_still_balanced), ..story });
 }
 
 /// An operator's keys, and a tenant's account.
@@ -300,7 +300,7 @@ fn in_an_account(body: &mut Value) {
     }
 }
 
-fn the_account_has_it<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn the_account_has_it<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let all = cloud.simulator.leaks(None);
         match all.iter().find(|one| one.account != "capstan") {
@@ -313,13 +313,13 @@ fn the_account_has_it<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 #[test]
 fn an_operators_keys_make_everything_in_the_account_that_the_manifest_names() {
     let acts = [Create, Check(the_account_has_it), Delete];
-    goes_well(&Story { bare: true, change: Some(in_an_account), account: "admin", ..Story::of(&acts) });
+    goes_well(&Script { bare: true, change: Some(in_an_account), account: "admin", ..Script::of(&acts) });
 }
 
 const SECOND: &str = "second";
 
 /// Another cluster comes and goes beside the first.
-fn another_comes_and_goes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn another_comes_and_goes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let before = cloud.simulator.leaks(Some("capstan"));
         for (kind, body) in manifests::renamed(Shape::EXAMPLE, SECOND) {
@@ -343,11 +343,11 @@ fn another_comes_and_goes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Tol
 
 #[test]
 fn a_cluster_that_goes_leaves_the_one_beside_it_alone() {
-    goes_well(&Story { bare: true, ..Story::of(&[Create, Check(another_comes_and_goes), Delete]) });
+    goes_well(&Script { bare: true, ..Script::of(&[Create, Check(another_comes_and_goes), Delete]) });
 }
 
 /// Calls of an hour in which nothing happens.
-fn an_hour_passes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn an_hour_passes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let before = cloud.calls();
         world.pass(Duration::from_secs(3600)).await?;
@@ -362,7 +362,7 @@ fn an_hour_passes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 }
 
 /// What it took from the manifest to running machines.
-fn it_was_cheap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn it_was_cheap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let mut calls = cloud.calls();
         // The story rests for twenty minutes.
@@ -377,5 +377,5 @@ fn it_was_cheap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 
 #[test]
 fn a_cluster_costs_few_calls_and_an_idle_one_two_a_minute() {
-    goes_well(&Story { bare: true, ..Story::of(&[Create, Check(it_was_cheap), Check(an_hour_passes)]) });
+    goes_well(&Script { bare: true, ..Script::of(&[Create, Check(it_was_cheap), Check(an_hour_passes)]) });
 }

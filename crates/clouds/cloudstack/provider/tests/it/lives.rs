@@ -2,20 +2,20 @@
 
 use crate::manifests::Shape;
 use crate::story::Act::{Create, Delete, Destroy, ScaleControlPlane, ScaleWorkers, Upgrade};
-use crate::story::Story;
+use crate::story::Script;
 
 /// Create and delete, without a CNI.
-pub fn brief() -> Story {
-    Story { bare: true, ..Story::of(&[Create, Delete]) }
+pub fn brief() -> Script {
+    Script { bare: true, ..Script::of(&[Create, Delete]) }
 }
 
 /// Create, scale both ways, delete; without a CNI.
-pub fn short() -> Story {
-    Story { bare: true, ..Story::of(&[Create, ScaleWorkers(2), ScaleWorkers(1), Delete]) }
+pub fn short() -> Script {
+    Script { bare: true, ..Script::of(&[Create, ScaleWorkers(2), ScaleWorkers(1), Delete]) }
 }
 
 /// A cluster of 3+3 in two failure domains with everything that may befall it.
-pub fn whole() -> Story {
+pub fn whole() -> Script {
     let shape = Shape { control_plane: 3, workers: 3, version: "v1.35.0", domains: 2 };
     let acts = [
         Create,
@@ -28,5 +28,5 @@ pub fn whole() -> Story {
         ScaleControlPlane(3),
         Delete,
     ];
-    Story { shape, ..Story::of(&acts) }
+    Script { shape, ..Script::of(&acts) }
 }

@@ -12,8 +12,8 @@ use crate::cloud::Cloud;
 use crate::manifests::NAMESPACE;
 use crate::stories::first;
 use crate::story::Act::{Check, Create, Delete};
-use crate::story::Told;
-use crate::story::{Story, failed, patch};
+use crate::story::CheckResult;
+use crate::story::{Script, failed, patch};
 
 fn wrong(what: impl Into<String>) -> Violation {
     Violation::new("order", what)
@@ -50,7 +50,7 @@ async fn forget_order(world: &mut World<'_>, cloud: &Cloud, call: Value) -> Resu
     }
 }
 
-fn the_release_before_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn the_release_before_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let name = worker(world)?["metadata"]["name"].clone();
         forget_order(world, cloud, json!({"verb": "deploy", "name": name, "attempt": 0})).await
@@ -58,7 +58,7 @@ fn the_release_before_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) ->
 }
 
 /// As after `clusterctl move`: the boot data is the same, its Secret another.
-fn another_plane_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn another_plane_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let worker = worker(world)?;
         let name = worker["metadata"]["name"].as_str().unwrap_or_default();
@@ -81,7 +81,7 @@ fn another_plane_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told
 #[test]
 fn an_order_that_another_release_or_plane_made_is_found_and_not_made_again() {
     let acts = [Create, Check(the_release_before_ordered), Check(another_plane_ordered), Delete];
-    let report = run(&Story { bare: true, ..Story::of(&acts) }.expunging_soon(), 1, &[]);
+    let report = run(&Script { bare: true, ..Script::of(&acts) }.expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
@@ -103,7 +103,7 @@ const CALLS: [(&str, u64); 13] = [
     ("queryAsyncJobResult", 7),
 ];
 
-fn the_calls_are_these<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn the_calls_are_these<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let mut calls = cloud.calls();
         calls.retain(|command, _| !matches!(command.as_str(), "listVirtualMachines" | "listEvents"));
@@ -116,7 +116,7 @@ fn the_calls_are_these<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 
 #[test]
 fn a_cluster_asks_for_what_it_names_once_and_makes_each_thing_with_one_call() {
-    let report = run(&Story::of(&[Create, Check(the_calls_are_these)]), 1, &[]);
+    let report = run(&Script::of(&[Create, Check(the_calls_are_these)]), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
@@ -140,7 +140,7 @@ fn with_disk_and_ssh(body: &mut Value) {
 
 #[test]
 fn ports_for_ssh_and_disks_are_made_once_and_removed_when_the_process_dies_or_an_answer_is_lost() {
-    let story = Story { bare: true, change: Some(with_disk_and_ssh), ..Story::of(&[Create, Delete]) };
+    let story = Script { bare: true, change: Some(with_disk_and_ssh), ..Script::of(&[Create, Delete]) };
     let story = story.expunging_soon();
     let reference = run(&story, 1, &[]);
     assert!(reference.violation.is_none(), "{}", reference.transcript());

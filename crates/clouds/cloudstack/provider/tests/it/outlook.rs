@@ -13,12 +13,12 @@ use capstan_provider_kit::{Secret, Size};
 use crate::cloud::Cloud;
 use crate::manifests::{KEYS, NAMESPACE};
 use crate::story::Act::Create;
-use crate::story::Told;
-use crate::story::{Story, failed};
+use crate::story::CheckResult;
+use crate::story::{Script, failed};
 
 #[test]
 fn orders_are_judged_and_sized_and_what_is_left_is_told_without_any_being_made() {
-    fn ask<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn ask<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let objects = world.objects()?;
             let cluster = objects.list(&KindName::of::<CloudStackCluster>()).pop().unwrap_or_default();
@@ -60,6 +60,6 @@ fn orders_are_judged_and_sized_and_what_is_left_is_told_without_any_being_made()
             Ok(())
         })
     }
-    let report = run(&Story { mishap_at_end: Some(ask), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    let report = run(&Script { mishap_at_end: Some(ask), bare: true, ..Script::of(&[Create]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }

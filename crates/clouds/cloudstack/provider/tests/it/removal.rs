@@ -19,8 +19,8 @@ use capstan_provider_kit::Secret;
 use crate::cloud::Cloud;
 use crate::manifests::{KEYS, NAMESPACE};
 use crate::story::Act::Create;
-use crate::story::Told;
-use crate::story::{Story, failed};
+use crate::story::CheckResult;
+use crate::story::{Script, failed};
 
 /// What nodes boot with, as far as anybody looks.
 const OF_A_NODE: &[u8] =
@@ -61,7 +61,7 @@ async fn deploy(
 
 #[test]
 fn only_what_carries_the_mark_is_removed_whoever_asks() {
-    fn clear<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn clear<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let clouds = Clouds::new(Arc::new(cloud.clone()));
             let keys = world.user()?.get::<Secret>(&Key::new(NAMESPACE, KEYS)).await.map_err(failed)?;
@@ -109,13 +109,13 @@ fn only_what_carries_the_mark_is_removed_whoever_asks() {
             )
         })
     }
-    let report = run(&Story { mishap_at_end: Some(clear), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    let report = run(&Script { mishap_at_end: Some(clear), bare: true, ..Script::of(&[Create]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn addresses_and_affinity_groups_that_carry_the_mark_are_found_and_removed() {
-    fn clear<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn clear<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let clouds = Clouds::new(Arc::new(cloud.clone()));
             let keys = world.user()?.get::<Secret>(&Key::new(NAMESPACE, KEYS)).await.map_err(failed)?;
@@ -165,7 +165,7 @@ fn addresses_and_affinity_groups_that_carry_the_mark_are_found_and_removed() {
             expect(groups.iter().any(|it| it.name == "mine"), format!("{groups:?}"))
         })
     }
-    let report = run(&Story { mishap_at_end: Some(clear), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    let report = run(&Script { mishap_at_end: Some(clear), bare: true, ..Script::of(&[Create]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 

@@ -41,13 +41,13 @@ use capstan_sim_cloudstack::{Fault, HostCommand};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::{Told, says};
+use crate::failures::{CheckResult, says};
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
-use crate::story::{self, Story, failed};
+use crate::story::{self, Script, failed};
 
 fn goes_well(acts: &[Act]) {
-    let report = run(&Story { bare: true, ..Story::of(acts) }.expunging_soon(), 1, &[]);
+    let report = run(&Script { bare: true, ..Script::of(acts) }.expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
@@ -66,7 +66,7 @@ async fn made(
     shape: Shape,
     change: fn(&mut Value),
 ) -> Result<(), Violation> {
-    let story = Story { bare: true, change: Some(change), ..Story::of(&[]) };
+    let story = Script { bare: true, change: Some(change), ..Script::of(&[]) };
     story::create(world, cloud, shape, &story).await?;
     world.run_until_idle().await?;
     let all = machines(world)?;
@@ -103,7 +103,7 @@ fn a_network_has_the_offering_that_the_manifest_names() {
             body["spec"]["failureDomains"][0]["zone"]["network"]["offering"] = OFFERING.into();
         }
     }
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             made(world, cloud, Shape::EXAMPLE, change).await?;
             let found = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
@@ -129,7 +129,7 @@ fn everything_is_made_in_the_project_that_the_manifest_names() {
             body["spec"]["failureDomains"][0]["project"] = "blue".into();
         }
     }
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let request = CreateProject { name: "blue".to_owned(), displaytext: None };
             cloud.client("capstan").run(&request).await.map_err(failed)?;
@@ -204,7 +204,7 @@ fn three_control_planes_share_an_address_of_kube_vip_on_a_shared_network() {
             _ => {}
         }
     }
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             shared_network(cloud).await?;
             made(world, cloud, Shape { control_plane: 3, ..Shape::EXAMPLE }, change).await?;
@@ -240,7 +240,7 @@ async fn control_plane_of(world: &World<'_>, template: &str) -> Result<(), Viola
 
 #[test]
 fn an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back() {
-    fn play<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let (kind, body) = manifests::machine_template("huge", "Huge Instance", Shape::EXAMPLE.version);
             world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
@@ -265,14 +265,14 @@ fn an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back() {
     }
     // The act after it waits for rest, and everything is as it was. Machines are taken away only from those that are
     // available, so the cluster needs a network inside.
-    let story = Story::of(&[Create, Check(play), ScaleWorkers(1), Delete]).expunging_soon();
+    let story = Script::of(&[Create, Check(play), ScaleWorkers(1), Delete]).expunging_soon();
     let report = run(&story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn a_slow_cloud_is_only_slower() {
-    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let slow = Fault::Slow { command: "*".to_owned(), milliseconds: 9_000, times: None };
             cloud.simulator.inject(slow).map_err(failed)?;
@@ -292,7 +292,7 @@ fn a_slow_cloud_is_only_slower() {
 
 #[test]
 fn a_machine_deleted_while_its_order_hangs_leaves_no_virtual_machine() {
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let before: Vec<Value> = machines(world)?;
             let stuck = Fault::StuckJob { command: "deployVirtualMachine".to_owned(), times: Some(1) };
@@ -330,7 +330,7 @@ fn a_machine_deleted_while_its_order_hangs_leaves_no_virtual_machine() {
 
 #[test]
 fn a_machine_that_no_host_starts_is_told_removed_and_ordered_again() {
-    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             // Every host is tried before CloudStack gives up.
             let fail = Fault::HostsFail { command: HostCommand::Start, times: None };
@@ -358,7 +358,7 @@ fn two_zones_with_a_network_of_one_name_each_are_two_failure_domains() {
             }
         }
     }
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             made(world, cloud, Shape { workers: 2, domains: 2, ..Shape::EXAMPLE }, change).await?;
             let networks = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
@@ -386,9 +386,9 @@ fn an_offering_that_cannot_serve_a_cluster_is_refused_before_a_network_is_made()
             body["spec"]["failureDomains"][0]["zone"]["network"]["offering"] = offering.into();
         }
     }
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
-            let story = Story { bare: true, change: Some(change), ..Story::of(&[]) };
+            let story = Script { bare: true, change: Some(change), ..Script::of(&[]) };
             story::create(world, cloud, Shape::EXAMPLE, &story).await?;
             world.pass(Duration::from_secs(20)).await?;
             let key = Key::new(NAMESPACE, NAME);
@@ -423,9 +423,9 @@ fn user_data_over_the_limit_of_the_server_is_told_before_it_is_sent() {
             body["spec"]["kubeadmConfigSpec"]["files"] = noise.chunks(10_000).enumerate().map(file).collect();
         }
     }
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
-            let story = Story { bare: true, change: Some(change), ..Story::of(&[]) };
+            let story = Script { bare: true, change: Some(change), ..Script::of(&[]) };
             story::create(world, cloud, Shape::EXAMPLE, &story).await?;
             world.pass(Duration::from_secs(60)).await?;
             let all = machines(world)?;
@@ -452,7 +452,7 @@ fn the_data_disk_of_a_machine_that_somebody_destroyed_goes_with_the_machine() {
             });
         }
     }
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             made(world, cloud, Shape::EXAMPLE, change).await?;
             for machine in machines(world)? {

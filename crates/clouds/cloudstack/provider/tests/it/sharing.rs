@@ -14,11 +14,11 @@ use capstan_object::Key;
 use serde_json::Value;
 
 use crate::cloud::Cloud;
-use crate::failures::{Told, says};
+use crate::failures::{CheckResult, says};
 use crate::features::a_network_is_there;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::story::Act::{Check, Create};
-use crate::story::{self, Story, failed};
+use crate::story::{self, Script, failed};
 
 const SECOND: &str = "second";
 
@@ -111,7 +111,7 @@ async fn one_by_one(world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violatio
 
 #[test]
 fn two_clusters_on_a_network_of_the_first_have_an_endpoint_each_and_the_last_takes_the_network_along() {
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             one_by_one(world, cloud).await?;
             match cloud.simulator.leaks(Some("capstan")) {
@@ -120,13 +120,13 @@ fn two_clusters_on_a_network_of_the_first_have_an_endpoint_each_and_the_last_tak
             }
         })
     }
-    let report = run(&Story { bare: true, ..Story::of(&[Create, Check(play)]) }, 1, &[]);
+    let report = run(&Script { bare: true, ..Script::of(&[Create, Check(play)]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn two_clusters_on_a_network_that_was_there_share_what_lets_packets_out_until_the_last_goes() {
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             one_by_one(world, cloud).await?;
             match cloud.simulator.leaks(Some("capstan")) {
@@ -136,13 +136,13 @@ fn two_clusters_on_a_network_that_was_there_share_what_lets_packets_out_until_th
         })
     }
     let acts = [Check(a_network_is_there), Create, Check(play)];
-    let report = run(&Story { bare: true, ..Story::of(&acts) }, 1, &[]);
+    let report = run(&Script { bare: true, ..Script::of(&acts) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn a_cluster_that_asks_for_the_address_of_another_is_refused_with_a_code_and_the_other_goes_on() {
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let taken = host(world, NAME)?;
             second(world, Some(&taken)).await?;
@@ -159,7 +159,7 @@ fn a_cluster_that_asks_for_the_address_of_another_is_refused_with_a_code_and_the
             Ok(())
         })
     }
-    let story = Story { bare: true, delete_at_end: true, ..Story::of(&[Create, Check(play)]) };
+    let story = Script { bare: true, delete_at_end: true, ..Script::of(&[Create, Check(play)]) };
     let report = run(&story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }

@@ -1,33 +1,33 @@
-//! Stories as they should go, and with a misfortune.
+//! Scripts without faults, and with one fault each.
 
 use capstan_harness::{Fault, run};
 use capstan_sim_cloudstack::Settings;
 
 use crate::manifests::Shape;
 use crate::story::Act::{Create, Delete, Destroy};
-use crate::story::Story;
+use crate::story::Script;
 
-fn goes_well(story: &Story) {
+fn goes_well(story: &Script) {
     let report = run(story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
 fn the_example_becomes_a_cluster_and_goes_without_a_trace() {
-    goes_well(&Story::of(&[Create, Delete]));
+    goes_well(&Script::of(&[Create, Delete]));
 }
 
 #[test]
 fn an_account_that_may_expunge_does_not_wait_for_the_server() {
     let settings = Settings { allow_user_expunge_recover_vm: true, ..Settings::default() };
-    goes_well(&Story { settings, bare: true, ..Story::of(&[Create, Delete]) });
+    goes_well(&Script { settings, bare: true, ..Script::of(&[Create, Delete]) });
 }
 
 #[test]
 fn a_worker_that_somebody_destroyed_is_replaced_and_both_failure_domains_go_without_a_trace() {
     let shape = Shape { workers: 2, domains: 2, ..Shape::EXAMPLE };
     let acts = [Create, Destroy { control_plane: false }, Delete];
-    goes_well(&Story { shape, ..Story::of(&acts) }.expunging_soon());
+    goes_well(&Script { shape, ..Script::of(&acts) }.expunging_soon());
 }
 
 /// The number of the first call of a verb in a trace.
@@ -39,7 +39,7 @@ pub fn first(trace: &str, verb: &str) -> usize {
 
 #[test]
 fn nothing_is_made_twice_or_left_behind_when_the_process_dies_or_an_answer_is_lost() {
-    let story = Story { bare: true, ..Story::of(&[Create, Delete]) }.expunging_soon();
+    let story = Script { bare: true, ..Script::of(&[Create, Delete]) }.expunging_soon();
     let reference = run(&story, 1, &[]);
     assert!(reference.violation.is_none(), "{}", reference.transcript());
     let number = |verb| first(&reference.trace.text(), verb);

@@ -23,9 +23,9 @@ use crate::check;
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
 
-pub type Told<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violation>>;
-/// Something goes wrong, is told, and is mended.
-pub type Mishap = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Told<'a>;
+pub type CheckResult<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violation>>;
+/// A failure is injected, reported and cleared.
+pub type Mishap = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> CheckResult<'a>;
 
 /// What a user does, or what befalls the cluster. Each act is followed by rest, and then all must be well.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ pub enum Act {
 
 /// The life of a cluster.
 #[derive(Clone)]
-pub struct Story {
+pub struct Script {
     pub acts: Vec<Act>,
     /// How big the cluster is at first.
     pub shape: Shape,
@@ -67,7 +67,7 @@ pub struct Story {
     pub mishap_at_end: Option<Mishap>,
 }
 
-impl Story {
+impl Script {
     pub fn of(acts: &[Act]) -> Self {
         // An ordinary account, whose destroyed machines are expunged by the server after a day or two, as in production.
         Self {
@@ -110,7 +110,7 @@ pub async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> R
 }
 
 /// Applies the keys and the example.
-pub async fn create(world: &World<'_>, cloud: &Cloud, shape: Shape, story: &Story) -> Result<(), Violation> {
+pub async fn create(world: &World<'_>, cloud: &Cloud, shape: Shape, story: &Script) -> Result<(), Violation> {
     let keys = cloud.simulator.credentials(story.account).map_err(failed)?;
     let user = world.user()?;
     user.create(&manifests::secrets(), NAMESPACE, &manifests::keys(&keys)).await.map_err(failed)?;
@@ -230,7 +230,7 @@ pub fn all_is_well(shape: Shape, bare: bool, world: &World<'_>, cloud: &Cloud) -
     }
 }
 
-impl Scenario for Story {
+impl Scenario for Script {
     type Outside = Cloud;
 
     fn outside(&self, env: &Env) -> Cloud {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAMESPACE};
-use crate::story::Told;
-use crate::story::{Story, failed};
+use crate::story::CheckResult;
+use crate::story::{Script, failed};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../..")
@@ -67,7 +67,7 @@ fn filled_in(text: &str, cluster: &str) -> String {
     text
 }
 
-fn all_are_admitted<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> Told<'a> {
+fn all_are_admitted<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let user = world.user()?;
         for (name, text) in templates() {
@@ -118,7 +118,7 @@ fn lost(sent: &Value, stored: &Value, at: &str) -> Option<String> {
 
 #[test]
 fn every_template_with_its_variables_filled_in_is_admitted_whole() {
-    let report = run(&Story { mishap_at_end: Some(all_are_admitted), ..Story::of(&[]) }, 1, &[]);
+    let report = run(&Script { mishap_at_end: Some(all_are_admitted), ..Script::of(&[]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 

@@ -1,4 +1,4 @@
-//! What a manifest may get wrong, or a cloud may lack: the cases of CAPC's own e2e suite and some more. Each is told in a
+//! What a manifest may get wrong, or a cloud may lack: the cases of CAPC's own e2e suite and some more. Each is reported in a
 //! condition by code and field, and goes without a trace when it is deleted.
 
 use std::time::Duration;
@@ -12,11 +12,11 @@ use capstan_object::{Key, Object};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::{Told, says};
+use crate::failures::{CheckResult, says};
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
-use crate::story::{Story, failed};
+use crate::story::{Script, failed};
 
-/// Where it is told.
+/// The kind whose condition reports it.
 #[derive(Clone, Copy)]
 enum Where {
     Cluster,
@@ -260,7 +260,7 @@ fn shown(case: &Case, world: &World<'_>) -> Result<Value, Violation> {
     found.ok_or_else(|| failed(format!("{}: nothing to read a condition of", case.name)))
 }
 
-fn all_are_told<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn all_are_told<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let keys = cloud.simulator.credentials("capstan").map_err(failed)?;
         let secret = manifests::keys(&keys);
@@ -307,6 +307,6 @@ fn all_are_told<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 
 #[test]
 fn everything_that_is_wrong_with_a_manifest_is_told_by_code_and_field_and_can_be_deleted() {
-    let report = run(&Story { mishap_at_end: Some(all_are_told), ..Story::of(&[]) }, 1, &[]);
+    let report = run(&Script { mishap_at_end: Some(all_are_told), ..Script::of(&[]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }

@@ -37,7 +37,7 @@ const FRESH: Duration = Duration::from_secs(60);
 
 /// What the cloud has.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Facts {
+pub struct ObservedNetwork {
     /// The network.
     pub network: Option<Network>,
     /// Its public addresses.
@@ -72,7 +72,7 @@ pub(super) enum Change {
     NoOpening(String),
     Exit(Box<FirewallRule>),
     NoExit(String),
-    /// Something that is not among the facts, or not worth to be told apart.
+    /// A change of nothing that is observed here.
     Other,
 }
 
@@ -92,7 +92,7 @@ fn tag(key: String) -> Tag {
 /// What is known of networks because our own calls said so: it need not be asked again at every step.
 #[derive(Default)]
 pub(super) struct Ledger {
-    facts: Mutex<BTreeMap<Key, (Instant, Facts)>>,
+    observed: Mutex<BTreeMap<Key, (Instant, ObservedNetwork)>>,
     /// When each network was last compared with the cloud.
     compared: Mutex<BTreeMap<Key, Instant>>,
     /// Networks that differ from their record, until they do not.
@@ -102,7 +102,7 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Drops what is known of a network.
     pub(super) fn forget(&self, key: &Key) {
-        self.facts.lock().remove(key);
+        self.observed.lock().remove(key);
         self.compared.lock().remove(key);
     }
 
@@ -119,48 +119,48 @@ impl Ledger {
 
     /// Takes over what a call changed.
     pub(super) fn record(&self, key: &Key, change: Change) {
-        let mut all = self.facts.lock();
-        let Some((_, facts)) = all.get_mut(key) else { return };
+        let mut all = self.observed.lock();
+        let Some((_, observed)) = all.get_mut(key) else { return };
         match change {
             Change::Network(network) => {
-                let (network, owner) = (network.map(|it| *it), std::mem::take(&mut facts.owner));
-                *facts = Facts { network, owner, ..Facts::default() };
+                let (network, owner) = (network.map(|it| *it), std::mem::take(&mut observed.owner));
+                *observed = ObservedNetwork { network, owner, ..ObservedNetwork::default() };
             }
             Change::Tags(keys) => {
-                if let Some(network) = &mut facts.network {
+                if let Some(network) = &mut observed.network {
                     network.tags.extend(keys.into_iter().map(tag));
                 }
             }
             Change::AddressTags(id, keys) => {
-                if let Some(address) = facts.addresses.iter_mut().find(|it| it.id.as_str() == id) {
+                if let Some(address) = observed.addresses.iter_mut().find(|it| it.id.as_str() == id) {
                     address.tags.extend(keys.into_iter().map(tag));
                 }
             }
-            Change::Address(address) => facts.addresses.push(*address),
-            Change::NoAddress(id) => facts.addresses.retain(|address| address.id.as_str() != id),
-            Change::Rule(rule) => facts.rules.push(*rule),
-            Change::NoRule(id) => facts.rules.retain(|rule| rule.id.as_str() != id),
-            Change::Opening(rule) => facts.openings.push(*rule),
-            Change::NoOpening(id) => facts.openings.retain(|rule| rule.id.as_str() != id),
-            Change::Exit(rule) => facts.exits.push(*rule),
-            Change::NoExit(id) => facts.exits.retain(|rule| rule.id.as_str() != id),
+            Change::Address(address) => observed.addresses.push(*address),
+            Change::NoAddress(id) => observed.addresses.retain(|address| address.id.as_str() != id),
+            Change::Rule(rule) => observed.rules.push(*rule),
+            Change::NoRule(id) => observed.rules.retain(|rule| rule.id.as_str() != id),
+            Change::Opening(rule) => observed.openings.push(*rule),
+            Change::NoOpening(id) => observed.openings.retain(|rule| rule.id.as_str() != id),
+            Change::Exit(rule) => observed.exits.push(*rule),
+            Change::NoExit(id) => observed.exits.retain(|rule| rule.id.as_str() != id),
             Change::Other => drop(all.remove(key)),
         }
     }
 
     /// What the cloud has, from memory if our own calls have just said so.
-    pub(super) async fn facts(
+    pub(super) async fn observe(
         &self,
         object: &CloudStackIsolatedNetwork,
         domain: &CloudStackFailureDomain,
         cluster: &CloudStackCluster,
         access: &Access,
-    ) -> Result<Facts, CloudError> {
-        let facts = self.recall(object, domain, cluster, access).await?;
-        if facts.is_as_recorded(object, cluster) {
+    ) -> Result<ObservedNetwork, CloudError> {
+        let observed = self.recall(object, domain, cluster, access).await?;
+        if observed.is_as_recorded(object, cluster) {
             self.drifted.lock().remove(&object.key());
         }
-        Ok(facts)
+        Ok(observed)
     }
 
     async fn recall(
@@ -169,21 +169,21 @@ impl Ledger {
         domain: &CloudStackFailureDomain,
         cluster: &CloudStackCluster,
         access: &Access,
-    ) -> Result<Facts, CloudError> {
+    ) -> Result<ObservedNetwork, CloudError> {
         let key = object.key();
-        if let Some((_, facts)) = self.facts.lock().get(&key).filter(|(at, _)| at.elapsed() <= FRESH) {
-            return Ok(facts.clone());
+        if let Some((_, observed)) = self.observed.lock().get(&key).filter(|(at, _)| at.elapsed() <= FRESH) {
+            return Ok(observed.clone());
         }
         let asked = Instant::now();
-        let facts = ask(object, domain, cluster, access).await?;
+        let observed = ask(object, domain, cluster, access).await?;
         self.compared.lock().insert(key.clone(), asked);
         // An offering that is missing may be there at the next look.
-        if facts.network.is_none() && facts.offerings.is_empty() {
+        if observed.network.is_none() && observed.offerings.is_empty() {
             self.forget(&key);
-            return Ok(facts);
+            return Ok(observed);
         }
-        self.facts.lock().insert(key, (Instant::now(), facts.clone()));
-        Ok(facts)
+        self.observed.lock().insert(key, (Instant::now(), observed.clone()));
+        Ok(observed)
     }
 
     /// What the cloud has of a network that was set up, if it differs from the record. Costs nothing but the poll of the
@@ -194,7 +194,7 @@ impl Ledger {
         domain: &CloudStackFailureDomain,
         cluster: &CloudStackCluster,
         access: &Access,
-    ) -> Result<(Option<Facts>, Duration), CloudError> {
+    ) -> Result<(Option<ObservedNetwork>, Duration), CloudError> {
         let explain = |error: Error| access.explain(&error);
         let (key, scope) = (object.key(), access.scope());
         let polled = access.cache.removals(&access.client, &scope).await.map_err(explain)?;
@@ -208,7 +208,9 @@ impl Ledger {
         };
         let listed = access.cache.inventory(&access.client, &scope, after).await;
         let (at, inventory) = listed.map_err(explain)?;
-        if Facts::of(&inventory, &object.spec.id).is_some_and(|facts| facts.is_as_recorded(object, cluster)) {
+        if ObservedNetwork::of(&inventory, &object.spec.id)
+            .is_some_and(|observed| observed.is_as_recorded(object, cluster))
+        {
             self.compared.lock().insert(key, at);
             return Ok((None, polled.next));
         }
@@ -217,12 +219,12 @@ impl Ledger {
         self.forget(&key);
         self.drifted.lock().insert(key);
         access.cache.networks_changed().await;
-        let facts = self.facts(object, domain, cluster, access).await?;
-        Ok((Some(facts), polled.next))
+        let observed = self.observe(object, domain, cluster, access).await?;
+        Ok((Some(observed), polled.next))
     }
 }
 
-impl Facts {
+impl ObservedNetwork {
     /// What an inventory has of a network, if it has the network.
     fn of(inventory: &NetworkInventory, id: &str) -> Option<Self> {
         let network = inventory.networks.iter().find(|network| network.id.as_str() == id)?;
@@ -268,17 +270,17 @@ async fn ask(
     domain: &CloudStackFailureDomain,
     cluster: &CloudStackCluster,
     access: &Access,
-) -> Result<Facts, CloudError> {
+) -> Result<ObservedNetwork, CloudError> {
     let zone: ZoneId = domain.spec.zone.id.as_str().into();
     let explain = |error: Error| access.explain(&error);
-    let mut facts = Facts { owner: access.owner.clone(), ..Facts::default() };
+    let mut observed = ObservedNetwork { owner: access.owner.clone(), ..ObservedNetwork::default() };
     let Some(network) = network(object, cluster, &zone, access).await? else {
         if object.spec.id.is_empty() && !object.metadata.is_deleting() {
             let name = Some(offering_name(object).to_owned());
             let offerings = ListNetworkOfferings { name, ..ListNetworkOfferings::default() };
-            facts.offerings = access.client.cached(&offerings).await.map_err(explain)?;
+            observed.offerings = access.client.cached(&offerings).await.map_err(explain)?;
         }
-        return Ok(facts);
+        return Ok(observed);
     };
     let (client, scope, id) = (&access.client, access.scope(), network.id.clone());
     let addresses = ListPublicIpAddresses {
@@ -286,34 +288,34 @@ async fn ask(
         scope: scope.clone(),
         ..ListPublicIpAddresses::default()
     };
-    facts.addresses = client.list(&addresses).await.map_err(explain)?;
-    if !facts.addresses.is_empty() {
+    observed.addresses = client.list(&addresses).await.map_err(explain)?;
+    if !observed.addresses.is_empty() {
         let rules =
             ListLoadBalancerRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
-        facts.rules = client.list(&rules).await.map_err(explain)?;
-        facts.rules.retain(|rule| !going(rule.state.as_ref()));
+        observed.rules = client.list(&rules).await.map_err(explain)?;
+        observed.rules.retain(|rule| !going(rule.state.as_ref()));
         let openings =
             ListFirewallRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
-        facts.openings = client.list(&openings).await.map_err(explain)?;
-        facts.openings.retain(|rule| !going(rule.state.as_ref()));
+        observed.openings = client.list(&openings).await.map_err(explain)?;
+        observed.openings.retain(|rule| !going(rule.state.as_ref()));
     }
     if network.egressdefaultpolicy != Some(true) && network.vpcid.is_none() {
         let exits =
             ListEgressFirewallRules { networkid: Some(id), scope: scope.clone(), ..Default::default() };
-        facts.exits = client.list(&exits).await.map_err(explain)?;
-        facts.exits.retain(|rule| !going(rule.state.as_ref()));
+        observed.exits = client.list(&exits).await.map_err(explain)?;
+        observed.exits.retain(|rule| !going(rule.state.as_ref()));
     }
     if object.status.public_ip_id.is_empty()
         && !object.metadata.is_deleting()
-        && must_choose(object, cluster, &network, &facts)
+        && must_choose(object, cluster, &network, &observed)
     {
-        facts.free = free(&object.metadata.uid, zone, access).await?;
+        observed.free = free(&object.metadata.uid, zone, access).await?;
     }
     if object.metadata.is_deleting() && is_ours(&network) {
-        facts.held_by = leaving::held_by(&object.metadata, access).await.map_err(explain)?;
+        observed.held_by = leaving::held_by(&object.metadata, access).await.map_err(explain)?;
     }
-    facts.network = Some(network);
-    Ok(facts)
+    observed.network = Some(network);
+    Ok(observed)
 }
 
 /// An address may have to be chosen: the network is not the cluster's own, or has none that is left to it.
@@ -321,12 +323,12 @@ fn must_choose(
     object: &CloudStackIsolatedNetwork,
     cluster: &CloudStackCluster,
     network: &Network,
-    facts: &Facts,
+    observed: &ObservedNetwork,
 ) -> bool {
-    let identity = Identity::of(object, cluster, Some(network), &facts.addresses, &[]);
+    let identity = Identity::of(object, cluster, Some(network), &observed.addresses, &[]);
     let own = owns(network, &Made::of(&object.metadata), &identity);
     let left = |address: &PublicIpAddress| holder(address, network, object, &identity, &[]).is_none();
-    !own || !facts.addresses.is_empty() && !facts.addresses.iter().any(left)
+    !own || !observed.addresses.is_empty() && !observed.addresses.iter().any(left)
 }
 
 /// The rule is on its way out.
@@ -344,7 +346,7 @@ async fn network(
     let spec = &object.spec;
     let by_id = !spec.id.is_empty();
     let wanted = (spec.id.as_str(), spec.name.as_str());
-    // The failure domain has usually just asked the same.
+    // The failure domain asks the same shortly before.
     let found = access.cache.networks(&access.client, &access.scope(), zone, wanted, JUST_NOW).await;
     let mut found = match found {
         Ok(found) => found,
