@@ -55,7 +55,7 @@ impl Admission for CloudStackCluster {
     /// refuses that, because a required field that is left empty would empty it.
     fn default(&mut self, old: Option<&Self>) -> Result<(), FieldError> {
         let endpoint = &mut self.spec.control_plane_endpoint;
-        if let Some(old) = old.filter(|_| endpoint.host.is_empty()) {
+        if let Some(old) = old.filter(|old| endpoint.host.is_empty() && is_provisioned(old)) {
             endpoint.host.clone_from(&old.spec.control_plane_endpoint.host);
         }
         Ok(())
@@ -67,6 +67,11 @@ impl Admission for CloudStackCluster {
             validate_failure_domains(&self.spec.failure_domains, &mut errors);
             return errors;
         };
+        // Nothing is in use yet. CAPC refuses corrections of a typo, too, and leaves only deletion.
+        if !is_provisioned(old) {
+            validate_failure_domains(&self.spec.failure_domains, &mut errors);
+            return errors;
+        }
         errors.extend(changed_failure_domains(&old.spec.failure_domains, &self.spec.failure_domains));
         let (endpoint, before) = (&self.spec.control_plane_endpoint, &old.spec.control_plane_endpoint);
         // Whoever chooses the endpoint writes it once.
@@ -76,6 +81,11 @@ impl Admission for CloudStackCluster {
         }
         errors
     }
+}
+
+/// Whether machines may be in its failure domains, and clients know its endpoint.
+fn is_provisioned(cluster: &CloudStackCluster) -> bool {
+    cluster.status.ready || cluster.status.initialization.provisioned == Some(true)
 }
 
 fn validate_failure_domains(domains: &[CloudStackFailureDomainSpec], errors: &mut Vec<FieldError>) {

@@ -23,9 +23,16 @@ fn domain(name: &str) -> Value {
     })
 }
 
-/// A cluster with these failure domains, each changed by a patch.
+/// A provisioned cluster with these failure domains.
 fn cluster(domains: Value, endpoint: Value) -> Value {
-    json!({ "spec": { "failureDomains": domains, "controlPlaneEndpoint": endpoint } })
+    let status = json!({ "ready": true, "initialization": { "provisioned": true } });
+    json!({ "spec": { "failureDomains": domains, "controlPlaneEndpoint": endpoint }, "status": status })
+}
+
+/// The same before it was of use.
+fn unprovisioned(mut cluster: Value) -> Value {
+    cluster["status"] = json!({ "ready": false });
+    cluster
 }
 
 fn with(mut value: Value, pointer: &str, to: Value) -> Value {
@@ -99,6 +106,20 @@ fn failure_domains_come_and_go_but_do_not_change_and_one_stays() {
         let errors = verdict("CloudStackCluster", &cluster(domains, none.clone()), Some(&old));
         assert_eq!(errors, error.into_iter().collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn typos_are_corrected_until_the_cluster_is_provisioned() {
+    let at = |zone: &str, host: &str| {
+        let domains = json!([with(domain("a"), "/zone/name", json!(zone))]);
+        cluster(domains, json!({ "host": host, "port": 6443 }))
+    };
+    let old = at("typo", "1.2.3.4");
+    assert_eq!(verdict("CloudStackCluster", &at("z", ""), Some(&unprovisioned(old.clone()))), [""; 0]);
+    assert_eq!(verdict("CloudStackCluster", &at("z", ""), Some(&old)).len(), 2);
+    let empty = cluster(json!([]), json!({ "host": "", "port": 0 }));
+    let errors = verdict("CloudStackCluster", &empty, Some(&unprovisioned(old)));
+    assert_eq!(errors, ["spec.FailureDomains: Required value: FailureDomains"]);
 }
 
 #[test]

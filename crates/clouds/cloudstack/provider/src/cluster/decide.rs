@@ -46,7 +46,7 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
         decision.then(Effect::create(&new_object(look, domain, cluster)));
     }
     for object in &look.seen.domains {
-        let stays = wanted.iter().any(|domain| domain.name == object.spec.name);
+        let stays = wanted.iter().any(|domain| domain.name == object.spec.name && !corrected(domain, object));
         if !stays && !object.metadata.is_deleting() {
             decision.then(Effect::delete(&**object));
         }
@@ -77,6 +77,32 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     tell_domains(look, cluster, decision);
     decision.object.status.initialization.provisioned = Some(true);
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
+}
+
+/// Whether the manifest was corrected before the failure domain was of use: the object is made again.
+fn corrected(domain: &CloudStackFailureDomainSpec, object: &CloudStackFailureDomain) -> bool {
+    let (seen, status) = (&object.spec, &object.status);
+    if status.ready || status.initialization.provisioned == Some(true) {
+        return false;
+    }
+    // Ids and names that the manifest leaves open are filled in as the cloud writes them.
+    let differs = |wanted: &str, seen: &str| !wanted.is_empty() && !wanted.eq_ignore_ascii_case(seen);
+    let (zone, network) = (&domain.zone, &domain.zone.network);
+    let (seen_zone, seen_network) = (&seen.zone, &seen.zone.network);
+    (&domain.acs_endpoint, &domain.account, &domain.domain, &domain.project)
+        != (&seen.acs_endpoint, &seen.account, &seen.domain, &seen.project)
+        || differs(&zone.id, &seen_zone.id)
+        || differs(&zone.name, &seen_zone.name)
+        || differs(&network.id, &seen_network.id)
+        || differs(&network.name, &seen_network.name)
+        || (&network.offering, &network.vpc) != (&seen_network.offering, &seen_network.vpc)
+        // An id that was taken out of the manifest was not the cloud's if nothing was found by it.
+        || (network.id.is_empty() && !seen_network.id.is_empty() && status_is_not_found(object))
+}
+
+fn status_is_not_found(object: &CloudStackFailureDomain) -> bool {
+    let ready = object.status.conditions.iter().find(|one| one.kind == condition::READY);
+    ready.is_some_and(|ready| ready.reason.ends_with("NotFound"))
 }
 
 /// The failure domains, for whoever places machines. The load balancer of an isolated network reaches machines of that

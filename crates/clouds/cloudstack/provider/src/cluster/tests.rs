@@ -64,6 +64,21 @@ fn each_entry_gets_an_object_and_one_without_an_entry_loses_its() {
 }
 
 #[test]
+fn a_failure_domain_that_was_corrected_before_it_was_of_use_is_made_again() {
+    let at = |zone: &str, ready: bool| {
+        let mut domain = CloudStackFailureDomain::clone(&domain("a", ready));
+        domain.spec.zone.name = zone.to_owned();
+        Arc::new(domain)
+    };
+    let mut cluster = object(&["a"]);
+    cluster.spec.failure_domains[0].zone.name = "zone-1".to_owned();
+    for (zone, ready, deleted) in [("typo", false, true), ("Zone-1", false, false), ("typo", true, false)] {
+        let effects = effects(&decided(cluster.clone(), seen(vec![at(zone, ready)])));
+        assert_eq!(effects.iter().any(|effect| effect.starts_with("delete")), deleted, "{zone} {ready}");
+    }
+}
+
+#[test]
 fn it_is_ready_when_every_failure_domain_is_and_the_endpoint_is_known() {
     struct Row {
         says: &'static str,
