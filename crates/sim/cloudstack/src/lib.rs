@@ -22,6 +22,7 @@ mod call;
 mod catalog;
 mod cloud;
 mod commands;
+mod control;
 mod error;
 mod events;
 mod faults;

@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
-use crate::{Layout, Settings, Simulator, UnknownAccount};
+use crate::{Layout, Settings, Simulator, UnknownAccount, control};
 
 /// The tenant.
 const ACCOUNT: &str = "capstan";
@@ -41,7 +41,10 @@ struct Flags {
 impl capstan_provider_kit::Simulator for CloudStackSimulator {
     fn command(&self) -> Command {
         let about = "Serve the API of a CloudStack management server, whose machines boot and form clusters";
-        Flags::augment_args(Command::new("cloudstack")).about(about)
+        Flags::augment_args(Command::new("cloudstack"))
+            .about(about)
+            .subcommand(control::command())
+            .args_conflicts_with_subcommands(true)
     }
 
     fn run<'a>(
@@ -49,7 +52,10 @@ impl capstan_provider_kit::Simulator for CloudStackSimulator {
         matches: &'a ArgMatches,
         terminal: &'a dyn Terminal,
     ) -> BoxFuture<'a, Result<(), ProviderError>> {
-        Box::pin(serve(self.hypervisor, matches, terminal))
+        match matches.subcommand() {
+            Some((_, control)) => Box::pin(control::run(control, terminal)),
+            None => Box::pin(serve(self.hypervisor, matches, terminal)),
+        }
     }
 
     fn open(&self, options: SimulatorOptions) -> Result<OpenSimulator, ProviderError> {
@@ -130,8 +136,8 @@ fn announce(
         ))?;
     }
     terminal.print(&format!(
-        "\nfaults: curl -d '{{\"fault\":\"noCapacity\"}}' http://{address}/sim/faults; -X DELETE heals\n\
-         leaks:  curl http://{address}/sim/leaks?account={ACCOUNT}\n\
+        "\nfaults: capstan sim cloudstack ctl --url http://{address} inject noCapacity; heal ends them\n\
+         leaks:  capstan sim cloudstack ctl --url http://{address} leaks {ACCOUNT}\n\
          stop:   Ctrl-C"
     ))
 }

@@ -22,6 +22,7 @@ use crate::faults::{Fault, Faults};
 use crate::front::{self, Query};
 use crate::jobs::Event;
 use crate::leaks::Leak;
+use crate::params::Params;
 use crate::settings::{Layout, Settings};
 
 /// Maximum size of a body.
@@ -130,6 +131,17 @@ impl Simulator {
         };
         self.inner.changed.notify_waiters();
         if faults.reply_is_lost { Err(ConnectionLost) } else { Ok(response) }
+    }
+
+    /// Answers a command as the administrator, without a signature and without faults.
+    pub(crate) fn call_as_root(&self, params: Params) -> Response<Bytes> {
+        let response = {
+            let mut cloud = self.inner.cloud.lock();
+            cloud.advance(self.inner.env.now());
+            front::answer_root(&mut cloud, params)
+        };
+        self.inner.changed.notify_waiters();
+        response
     }
 
     /// Runs jobs and background tasks when they are due, also without calls. Runs until it is dropped.

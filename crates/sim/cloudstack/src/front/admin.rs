@@ -11,6 +11,10 @@ use crate::simulator::Simulator;
 /// Answers a request under `/sim/`; others are not ours.
 pub(crate) fn answer(simulator: &Simulator, request: &Request<Bytes>) -> Option<Response<Bytes>> {
     let path = request.uri().path().strip_prefix("/sim/")?;
+    if (request.method(), path) == (&Method::POST, "call") {
+        let form = String::from_utf8_lossy(request.body());
+        return Some(simulator.call_as_root(Params::parse("", &form)));
+    }
     let (status, body) = match (request.method(), path) {
         (&Method::GET, "faults") => (StatusCode::OK, json!(simulator.faults())),
         (&Method::POST, "faults") => match serde_json::from_slice::<Fault>(request.body()) {
@@ -30,7 +34,7 @@ pub(crate) fn answer(simulator: &Simulator, request: &Request<Bytes>) -> Option<
         }
         (&Method::GET, "calls") => (StatusCode::OK, json!(simulator.calls())),
         _ => {
-            let paths = "GET, POST or DELETE /sim/faults, GET /sim/leaks, or GET /sim/calls";
+            let paths = "GET, POST or DELETE /sim/faults, GET /sim/leaks, GET /sim/calls, or POST /sim/call";
             (StatusCode::NOT_FOUND, json!({"error": paths}))
         }
     };

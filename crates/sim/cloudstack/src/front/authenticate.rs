@@ -7,7 +7,7 @@ use crate::call::Caller;
 use crate::catalog::Command;
 use crate::cloud::Cloud;
 use crate::error::ApiError;
-use crate::model::identity::User;
+use crate::model::identity::{RoleType, User};
 use crate::model::table::Key;
 
 /// How far ahead a request may expire where timestamps are enforced.
@@ -58,6 +58,14 @@ impl Cloud {
         let expires = query.params.get("expires").and_then(read_time).ok_or_else(ApiError::unauthorized)?;
         let too_late = enforced && expires.duration_since(self.now) > FURTHEST;
         if expires < self.now || too_late { Err(ApiError::unauthorized()) } else { Ok(()) }
+    }
+
+    /// The administrator.
+    pub(super) fn root(&self) -> Result<Identified, ApiError> {
+        let mut users = self.users.iter();
+        let user = users.find(|user| self.accounts[user.account].role == RoleType::RootAdmin);
+        let user = user.ok_or_else(ApiError::unauthorized)?;
+        self.caller(user.key)
     }
 
     fn caller(&self, user: Key<User>) -> Result<Identified, ApiError> {
