@@ -11,7 +11,7 @@ use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
     audit, backup, bundle, console, delete, demo, doctor, encryption, events, get, inspect, kubeconfig,
-    logging, manager, orphans, pause, plan, release_files, scale, server, sim, store, up, upgrade, version,
+    logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store, up, upgrade, version,
     wait,
 };
 
@@ -49,6 +49,8 @@ enum Verb {
     Scale(scale::Args),
     /// Upgrade Kubernetes in a cluster, control plane first
     Upgrade(upgrade::Args),
+    /// Change the infrastructure of a cluster, or the machines of a part of it
+    Set(set::Args),
     /// Delete a cluster with everything that belongs to it, or a machine, which its owner replaces
     Delete(delete::Args),
     /// Print the kubeconfig of a cluster, or merge it into a file
@@ -143,6 +145,7 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::Events(args) => events::run(&args, plugins),
         Verb::Scale(args) => scale::run(&args, plugins),
         Verb::Upgrade(args) => upgrade::run(&args, plugins),
+        Verb::Set(args) => set::run(&args, plugins),
         Verb::Delete(args) => delete::run(&args, plugins),
         Verb::Kubeconfig(args) => kubeconfig::run(&args, plugins),
         Verb::Console(args) => console::run(&args, plugins, of_verb),

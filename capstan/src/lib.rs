@@ -42,6 +42,7 @@ mod reference;
 mod release_files;
 mod scale;
 mod server;
+mod set;
 mod signals;
 mod sim;
 mod store;

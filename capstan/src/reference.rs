@@ -118,7 +118,7 @@ fn the_command_reference_is_up_to_date() {
 }
 
 /// (command, has `--output`, has `--dry-run`)
-const COMMANDS: [(&str, bool, bool); 26] = [
+const COMMANDS: [(&str, bool, bool); 27] = [
     // Run until they are stopped.
     ("server", false, false),
     ("demo", false, false),
@@ -135,6 +135,7 @@ const COMMANDS: [(&str, bool, bool); 26] = [
     ("events", true, false),
     ("scale", true, true),
     ("upgrade", true, true),
+    ("set", true, true),
     ("delete", true, true),
     // Have formats of their own.
     ("kubeconfig", false, true),

@@ -1,6 +1,6 @@
 //! `capstan scale`.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use capstan_capi_types::core::{Cluster, MachineDeployment};
 use capstan_controller::{KindName, ListOptions};
 use capstan_object::Object as _;
@@ -106,6 +106,22 @@ fn control_plane_change(control_plane: &ControlPlane, count: u32) -> Result<Opti
     Ok((now != u64::from(count)).then(|| control_plane.change(what, json!({"replicas": count}))))
 }
 
+/// A MachineDeployment by its name, in full or without the prefix of the cluster.
+pub fn named_deployment<'a>(
+    cluster: &str,
+    namespace: &str,
+    deployments: &'a [MachineDeployment],
+    name: &str,
+) -> Result<&'a MachineDeployment> {
+    let full_name = format!("{cluster}-{name}");
+    let named = |name: &str| deployments.iter().find(|deployment| deployment.metadata.name == name);
+    named(name).or_else(|| named(&full_name)).ok_or_else(|| {
+        let names: Vec<&str> = deployments.iter().map(|it| it.metadata.name.as_str()).collect();
+        let what = format!("machinedeployment of cluster {cluster}");
+        anyhow!(missing(&what, name, namespace, &names))
+    })
+}
+
 fn worker_change(
     cluster: &str,
     namespace: &str,
@@ -113,12 +129,7 @@ fn worker_change(
     name: &str,
     count: u32,
 ) -> Result<Option<Change>> {
-    let full_name = format!("{cluster}-{name}");
-    let named = |name: &str| deployments.iter().find(|deployment| deployment.metadata.name == name);
-    let Some(found) = named(name).or_else(|| named(&full_name)) else {
-        let names: Vec<&str> = deployments.iter().map(|it| it.metadata.name.as_str()).collect();
-        bail!("{}", missing(&format!("machinedeployment of cluster {cluster}"), name, namespace, &names));
-    };
+    let found = named_deployment(cluster, namespace, deployments, name)?;
     let autoscaled = found.metadata().annotations.keys().find(|key| key.contains("autoscaler-node-group"));
     if let Some(key) = autoscaled {
         eprint_line(&format!(

@@ -104,10 +104,20 @@ pub async fn check(
     changes: &[change::Change],
     dry_run: bool,
 ) -> Result<()> {
-    if changes.is_empty() {
+    let proposal = Proposal { patch: changes.to_vec(), ..Proposal::default() };
+    check_proposal(management, cluster, proposal, dry_run).await
+}
+
+/// Like [`check`], for changes with new objects.
+pub async fn check_proposal(
+    management: &Management,
+    cluster: &str,
+    proposal: Proposal,
+    dry_run: bool,
+) -> Result<()> {
+    if proposal.apply.is_empty() && proposal.patch.is_empty() {
         return Ok(());
     }
-    let proposal = Proposal { patch: changes.to_vec(), ..Proposal::default() };
     let plan = match preview(management, proposal).await {
         Ok(Some(plan)) => plan,
         Ok(None) => return Ok(()),
