@@ -21,6 +21,7 @@ const SHALLOW: usize = 48;
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     variables: Vec<(Arc<str>, DeclType, Type)>,
+    patch_types: bool,
 }
 
 impl Env {
@@ -51,6 +52,32 @@ impl Env {
         self
     }
 
+    /// Declares `authorizer` and `authorizer.requestResource`.
+    #[must_use]
+    pub fn with_authorizer(mut self) -> Self {
+        for (name, object) in [("authorizer", "Authorizer"), ("authorizer.requestResource", "ResourceCheck")]
+        {
+            let t = Type::library_object(&format!("kubernetes.authorization.{object}"));
+            self.variables.push((Arc::from(name), DeclType::dynamic(), t));
+        }
+        self
+    }
+
+    /// Allows `Object{…}` and `JSONPatch{…}`, and declares the functions of patches.
+    #[must_use]
+    pub fn with_patch_types(mut self) -> Self {
+        self.patch_types = true;
+        self
+    }
+
+    /// Declares a variable whose value is the result of another expression; `None` if that does not compile.
+    #[must_use]
+    pub fn with_result(mut self, name: &str, output: Option<&Type>) -> Self {
+        let t = output.map_or(Type::DYN, Type::composed);
+        self.variables.push((Arc::from(name), DeclType::dynamic(), t));
+        self
+    }
+
     /// Parses, checks and plans an expression.
     ///
     /// # Errors
@@ -72,7 +99,8 @@ impl Env {
         let depth = ast.depth();
         let variables: Vec<(Arc<str>, Type)> =
             self.variables.iter().map(|(name, _, t)| (name.clone(), t.clone())).collect();
-        let checked = check::check(ast, &source, &variables, functions::kubernetes(), &mut issues);
+        let functions = if self.patch_types { functions::mutating() } else { functions::kubernetes() };
+        let checked = check::check(ast, &source, &variables, functions, self.patch_types, &mut issues);
         if !issues.is_empty() {
             return Err(CompileError::Issues(issues.display(&source)));
         }

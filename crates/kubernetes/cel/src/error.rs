@@ -30,7 +30,8 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    pub(crate) fn new(message: impl Into<Arc<str>>) -> Self {
+    /// An error with this text.
+    pub fn new(message: impl Into<Arc<str>>) -> Self {
         Self::Runtime(message.into())
     }
 

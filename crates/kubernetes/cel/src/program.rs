@@ -69,6 +69,12 @@ impl<'a> Activation<'a> {
     }
 }
 
+/// Variables whose values are computed when an expression uses them.
+pub trait ComputedVariables<'a>: Sync {
+    /// The value of a variable, or `None` if there is no such variable.
+    fn compute(&self, name: &str) -> Option<Result<Value<'a>, EvalError>>;
+}
+
 impl Program {
     pub(crate) fn new(plan: Plan, checked: &Checked, estimate: CostRange, depth: usize) -> Self {
         Self {
@@ -108,6 +114,29 @@ impl Program {
         variables: &Activation<'a>,
         budget: &mut Budget,
     ) -> Result<Value<'a>, EvalError> {
+        self.run(variables, None, budget)
+    }
+
+    /// Like [`Program::evaluate`]. Variables that are not bound are computed when they are used; what that costs is
+    /// not charged here.
+    ///
+    /// # Errors
+    /// As [`Program::evaluate`].
+    pub fn evaluate_with<'a>(
+        &self,
+        variables: &Activation<'a>,
+        computed: &dyn ComputedVariables<'a>,
+        budget: &mut Budget,
+    ) -> Result<Value<'a>, EvalError> {
+        self.run(variables, Some(computed), budget)
+    }
+
+    fn run<'a>(
+        &self,
+        variables: &Activation<'a>,
+        computed: Option<&dyn ComputedVariables<'a>>,
+        budget: &mut Budget,
+    ) -> Result<Value<'a>, EvalError> {
         let mut meter = Meter::new(budget.per_call_limit());
         let values: Vec<Option<Result<Value<'a>, EvalError>>> = self
             .plan
@@ -118,8 +147,9 @@ impl Program {
                 found.map(|(_, value)| value.clone())
             })
             .collect();
-        let result = stack::run(self.depth > SHALLOW, || eval::run(&self.plan, &values, &mut meter))
-            .unwrap_or_else(|error| Err(EvalError::new(error.to_string())));
+        let result =
+            stack::run(self.depth > SHALLOW, || eval::run(&self.plan, &values, computed, &mut meter))
+                .unwrap_or_else(|error| Err(EvalError::new(error.to_string())));
         budget.spend(meter.cost())?;
         result
     }

@@ -8,7 +8,10 @@ const DEEP_STACK: usize = 64 * 1024 * 1024;
 
 /// Runs `work` here, or on a thread with a large stack if it may recurse deeply. Expressions come from clients; only
 /// contrived ones need the thread. Fails if the thread cannot be started.
-pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+///
+/// # Errors
+/// If the thread cannot be started.
+pub fn run<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     if !deep {
         return Ok(work());
     }

@@ -128,6 +128,40 @@ impl Type {
         matches!(self.0, Kind::String)
     }
 
+    /// The name of the type as Go prints it, which messages about the result of an expression contain.
+    #[must_use]
+    pub fn declared_name(&self) -> String {
+        let params: Vec<String> = self.params().iter().map(Self::declared_name).collect();
+        if params.is_empty() {
+            return self.name().to_owned();
+        }
+        format!("{}({})", self.name(), params.join(", "))
+    }
+
+    /// Whether this is exactly `null_type`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self.0, Kind::Null)
+    }
+
+    /// What other expressions know of a value of this type: objects and types of libraries are dynamic.
+    pub(crate) fn composed(&self) -> Self {
+        match &self.0 {
+            Kind::List(_) => Self::list(self.params()[0].composed()),
+            Kind::Map(_) => Self::map(self.params()[0].composed(), self.params()[1].composed()),
+            Kind::Bool
+            | Kind::Bytes
+            | Kind::Double
+            | Kind::Duration
+            | Kind::Int
+            | Kind::Null
+            | Kind::String
+            | Kind::Timestamp
+            | Kind::Uint => self.clone(),
+            _ => Self::DYN,
+        }
+    }
+
     /// Whether the type is only known at run time.
     #[must_use]
     pub fn is_dyn(&self) -> bool {

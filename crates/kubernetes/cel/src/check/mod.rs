@@ -9,7 +9,7 @@ use unify::{Substitution, collect_params, instantiate, most_general};
 
 use crate::functions::{Function, FunctionTable, Overload};
 use crate::limits::MAX_TYPE_SIZE;
-use crate::syntax::ast::{Ast, Expr, ExprId, Literal};
+use crate::syntax::ast::{Ast, Expr, ExprId, Literal, StructField};
 use crate::syntax::source::{Issues, Location, Source};
 use crate::types::{Kind, Type};
 
@@ -64,6 +64,7 @@ pub(crate) fn check(
     source: &Source,
     variables: &[(Arc<str>, Type)],
     functions: &'static FunctionTable,
+    patch_types: bool,
     issues: &mut Issues,
 ) -> Checked {
     let len = ast.len();
@@ -75,6 +76,7 @@ pub(crate) fn check(
         types: vec![Type::ERROR; len],
         references: vec![Reference::None; len],
         scopes: variables.to_vec(),
+        patch_types,
         substitution: Substitution::default(),
         too_complex: false,
     };
@@ -103,6 +105,8 @@ struct Checker<'s> {
     references: Vec<Reference>,
     /// Variables, innermost last.
     scopes: Vec<(Arc<str>, Type)>,
+    /// Whether `Object` and `JSONPatch` can be constructed.
+    patch_types: bool,
     substitution: Substitution,
     too_complex: bool,
 }
@@ -215,6 +219,7 @@ impl Checker<'_> {
                 });
                 match found {
                     Some(t) => t,
+                    None if self.patch_types && is_patch_type(&object.name) => Type::DYN,
                     None if object.decl.is_none() => {
                         let message = format!("unexpected failed resolution of '{}'", object.name);
                         self.error(id, message);
@@ -418,9 +423,14 @@ impl Checker<'_> {
         self.set_type(id, Type::map(key, value));
     }
 
-    /// Declared object types cannot be instantiated, so every message literal is an error.
+    /// Only the types of patches can be instantiated, and only where there are patches: every other message literal
+    /// is an error.
     fn check_struct(&mut self, id: ExprId) {
         let Expr::Struct { name, fields } = self.ast.get(id).clone() else { return };
+        let constructed = name.strip_prefix('.').unwrap_or(&name);
+        if self.patch_types && is_patch_type(constructed) {
+            return self.check_patch_value(id, constructed, &fields);
+        }
         self.set_type(id, Type::ERROR);
         match self.lookup(&name) {
             None => return self.error(id, undeclared(&name)),
@@ -437,6 +447,36 @@ impl Checker<'_> {
             let location = self.source.location(field.offset);
             self.issues.report(location, format!("undefined field '{}'", field.name));
         }
+    }
+
+    /// `Object.spec{…}` or `JSONPatch{…}`. Fields of objects have any type.
+    fn check_patch_value(&mut self, id: ExprId, name: &str, fields: &[StructField]) {
+        for field in fields {
+            self.check(field.value);
+            let mut t = self.type_of(field.value);
+            if field.optional {
+                t = self.unwrap_element(field.value, t);
+            }
+            let wanted = match (name, &*field.name) {
+                (JSON_PATCH, "op" | "path" | "from") => Type::STRING,
+                (JSON_PATCH, "value") => Type::DYN,
+                (JSON_PATCH, _) => {
+                    let location = self.source.location(field.offset);
+                    self.issues.report(location, format!("undefined field '{}'", field.name));
+                    continue;
+                }
+                _ => Type::DYN,
+            };
+            if !self.substitution.assignable(&wanted, &t) {
+                let location = self.source.location(field.offset);
+                let message = format!(
+                    "expected type of field '{}' is '{wanted}' but provided type is '{t}'",
+                    field.name
+                );
+                self.issues.report(location, message);
+            }
+        }
+        self.set_type(id, Type::library_object(name));
     }
 
     fn check_comprehension(&mut self, id: ExprId) {
@@ -505,6 +545,14 @@ fn signature(types: &[Type], is_member: bool) -> String {
 }
 
 /// The types expressions can name.
+/// The type of JSON Patch operations in mutating expressions.
+pub(crate) const JSON_PATCH: &str = "JSONPatch";
+
+/// `JSONPatch`, `Object`, and every field path below `Object`.
+fn is_patch_type(name: &str) -> bool {
+    name == JSON_PATCH || name == "Object" || name.starts_with("Object.")
+}
+
 fn type_by_name(name: &str) -> Option<Type> {
     Some(match name {
         "bool" => Type::BOOL,

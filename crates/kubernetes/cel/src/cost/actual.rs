@@ -1,6 +1,6 @@
 //! The cost of calls at run time.
 
-use super::{REGEX_LENGTH, STRING_TRAVERSAL, UNIT_COST};
+use super::{ACCESS_CHECK, REGEX_LENGTH, STRING_TRAVERSAL, UNIT_COST};
 use crate::error::EvalError;
 use crate::eval::Meter;
 use crate::library::Opaque;
@@ -134,6 +134,7 @@ fn library_cost(
         "ip" => traversal(first),
         "replace" | "split" | "ip.isCanonical" => ceil(first as f64 * 2.0 * STRING_TRAVERSAL),
         "join" => ceil(result.map_or(1, plain_size) as f64 * 2.0 * STRING_TRAVERSAL),
+        "check" => ACCESS_CHECK,
         "find" | "findAll" => regex(first, second),
         "containsIP" => {
             let text = if overload == "cidr_contains_ip_string" { traversal(second) } else { 0 };

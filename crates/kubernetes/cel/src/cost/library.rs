@@ -2,7 +2,7 @@
 
 use super::estimate::{Estimator, NodeView};
 use super::size::Range;
-use super::{REGEX_LENGTH, STRING_TRAVERSAL, UNIT_COST};
+use super::{ACCESS_CHECK, REGEX_LENGTH, STRING_TRAVERSAL, UNIT_COST};
 use crate::syntax::ast::Literal;
 use crate::types::{Kind, Type};
 
@@ -90,7 +90,7 @@ impl Estimator<'_> {
     ) -> Option<CallEstimate> {
         let traversed = |size: Range| size.scale(STRING_TRAVERSAL);
         match function {
-            "check" => cost(Range::fixed(350_000)),
+            "check" => cost(Range::fixed(ACCESS_CHECK)),
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => self.list_scan(target?),
             "url" => match args {
                 [arg] => {

@@ -15,6 +15,9 @@ pub(crate) const STRING_TRAVERSAL: f64 = 0.1;
 /// The cost of a regular expression per character, per unit of the string it is applied to.
 pub(crate) const REGEX_LENGTH: f64 = 0.25;
 
+/// Cost of asking the authorizer: two questions fit into one expression.
+pub(crate) const ACCESS_CHECK: u64 = 350_000;
+
 /// Lower and upper bound of the cost of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CostRange {

@@ -55,6 +55,10 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         match self.variables.get(index) {
             Some(Some(value)) => value.clone(),
             _ => {
+                let computed = self.plan.variables.get(index).zip(self.computed);
+                if let Some(value) = computed.and_then(|(name, computed)| computed.compute(name)) {
+                    return value;
+                }
                 let name = self.plan.variables.get(index).map_or("", |name| name);
                 Err(EvalError::new(format!("no such attribute(s): {name}")))
             }

@@ -13,15 +13,18 @@ pub(crate) use meter::Meter;
 pub(crate) use plan::{Plan, plan};
 
 use plan::{Call, Node};
+use std::sync::Arc;
 
 use crate::cost::actual;
 use crate::error::EvalError;
-use crate::value::{Key, List, Map, OwnedMap, Value};
+use crate::program::ComputedVariables;
+use crate::value::{Key, List, Map, OwnedMap, Text, Value};
 
 type Evaluated<'a> = Result<Value<'a>, EvalError>;
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
+const CONSTRUCT_COST: u64 = 40;
 
 /// A comprehension's variable.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub(super) enum Slot<'p, 'a> {
 pub(super) struct Evaluator<'p, 'a> {
     pub(super) plan: &'p Plan,
     pub(super) variables: &'p [Option<Evaluated<'a>>],
+    pub(super) computed: Option<&'p dyn ComputedVariables<'a>>,
     pub(super) slots: Vec<Slot<'p, 'a>>,
     pub(super) meter: &'p mut Meter,
 }
@@ -44,10 +48,11 @@ pub(super) struct Evaluator<'p, 'a> {
 pub(crate) fn run<'p, 'a>(
     plan: &'p Plan,
     variables: &'p [Option<Evaluated<'a>>],
+    computed: Option<&'p dyn ComputedVariables<'a>>,
     meter: &'p mut Meter,
 ) -> Evaluated<'a> {
     let slots = std::iter::repeat_with(|| Slot::Empty).take(plan.slots).collect();
-    Evaluator { plan, variables, slots, meter }.node(&plan.root)
+    Evaluator { plan, variables, computed, slots, meter }.node(&plan.root)
 }
 
 impl<'p, 'a> Evaluator<'p, 'a> {
@@ -79,6 +84,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
             },
             Node::List(elements) => self.list(elements),
             Node::Map(entries) => self.map(entries),
+            Node::Construct { name, fields } => self.construct(name, fields),
             Node::Fold(fold) => self.fold(fold),
             Node::Accumulate(step) => self.accumulate(step),
         }
@@ -226,6 +232,35 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         }
         self.meter.charge(MAP_COST)?;
         Ok(Value::Map(Map::owned(map)))
+    }
+}
+
+impl<'p, 'a> Evaluator<'p, 'a> {
+    fn construct(&mut self, name: &Arc<str>, fields: &'p [(Arc<str>, Node, bool)]) -> Evaluated<'a> {
+        let mut map = OwnedMap::new();
+        for (field, value, optional) in fields {
+            let value = match self.absorbing(value)? {
+                Ok(value) => value,
+                Err(error) => {
+                    self.meter.charge(CONSTRUCT_COST)?;
+                    return Err(error);
+                }
+            };
+            let value = match value {
+                Value::Optional(None) if *optional => continue,
+                Value::Optional(Some(value)) if *optional => (*value).clone(),
+                value if *optional => {
+                    self.meter.charge(CONSTRUCT_COST)?;
+                    return Err(EvalError::new(format!(
+                        "cannot initialize optional entry '{field}' from non-optional value {value}"
+                    )));
+                }
+                value => value,
+            };
+            map.insert(Key::String(Text::Shared(field.clone())), value);
+        }
+        self.meter.charge(CONSTRUCT_COST)?;
+        Ok(Value::Map(Map::constructed(name.clone(), map)))
     }
 }
 

@@ -38,6 +38,11 @@ pub(crate) enum Node {
     },
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
+    /// An object of a patch.
+    Construct {
+        name: Arc<str>,
+        fields: Vec<(Arc<str>, Node, bool)>,
+    },
     Fold(Box<Fold>),
     /// A step of a fold that extends its own accumulator in place.
     Accumulate(Box<Accumulate>),
@@ -175,7 +180,14 @@ impl Planner<'_> {
                 Ok(fold_map(nodes))
             }
             Expr::Comprehension(fold) => self.fold(fold),
-            Expr::Struct { name, .. } => Err(format!("unknown type: {name}")),
+            Expr::Struct { name, fields } => {
+                let name = name.strip_prefix('.').map_or_else(|| name.clone(), Arc::from);
+                let mut nodes = Vec::with_capacity(fields.len());
+                for field in fields {
+                    nodes.push((field.name.clone(), self.node(field.value)?, field.optional));
+                }
+                Ok(Node::Construct { name, fields: nodes })
+            }
             Expr::Unspecified => Err("unsupported expr".to_owned()),
         }
     }

@@ -2,7 +2,9 @@
 
 use super::standard::intern;
 use super::{FunctionTable, Implementation, param};
-use crate::library::{lists, named_format, network, quantity, regex, semver, url};
+use crate::library::{
+    authorization as access, lists, named_format, network, quantity, regex, semver, strings, url,
+};
 use crate::types::Type;
 
 fn object(name: &str) -> Type {
@@ -89,27 +91,30 @@ fn declare_lists(table: &mut FunctionTable) {
     );
 }
 
-/// The functions of the `authorizer` variable, which only policies have. They are declared so that their names are
-/// known; they have no implementation here.
+/// The functions of the `authorizer` variable, which only admission expressions have.
 fn declare_authorization(table: &mut FunctionTable) {
     let t = |name: &str| object(&format!("kubernetes.authorization.{name}"));
     let (authorizer, path, group) = (|| t("Authorizer"), || t("PathCheck"), || t("GroupCheck"));
     let (resource, decision) = (|| t("ResourceCheck"), || t("Decision"));
     let s = || Type::STRING;
-    let mut member = |name, id, args: Vec<Type>, result| table.member(name, id, args, result, None);
-    member("path", "authorizer_path", vec![authorizer(), s()], path());
-    member("group", "authorizer_group", vec![authorizer(), s()], group());
-    member("serviceAccount", "authorizer_serviceaccount", vec![authorizer(), s(), s()], authorizer());
-    member("resource", "groupcheck_resource", vec![group(), s()], resource());
-    member("subresource", "resourcecheck_subresource", vec![resource(), s()], resource());
-    member("namespace", "resourcecheck_namespace", vec![resource(), s()], resource());
-    member("name", "resourcecheck_name", vec![resource(), s()], resource());
-    member("check", "pathcheck_check", vec![path(), s()], decision());
-    member("check", "resourcecheck_check", vec![resource(), s()], decision());
-    member("errored", "decision_errored", vec![decision()], Type::BOOL);
-    member("error", "decision_error", vec![decision()], s());
-    member("allowed", "decision_allowed", vec![decision()], Type::BOOL);
-    member("reason", "decision_reason", vec![decision()], s());
+    let mut member = |name, id, args: Vec<Type>, result, run: Implementation| {
+        table.member(name, id, args, result, run);
+    };
+    member("path", "authorizer_path", vec![authorizer(), s()], path(), access::path);
+    member("group", "authorizer_group", vec![authorizer(), s()], group(), access::group);
+    let account = "authorizer_serviceaccount";
+    member("serviceAccount", account, vec![authorizer(), s(), s()], authorizer(), access::service_account);
+    member("resource", "groupcheck_resource", vec![group(), s()], resource(), access::resource);
+    let subresource = "resourcecheck_subresource";
+    member("subresource", subresource, vec![resource(), s()], resource(), access::subresource);
+    member("namespace", "resourcecheck_namespace", vec![resource(), s()], resource(), access::namespace);
+    member("name", "resourcecheck_name", vec![resource(), s()], resource(), access::name);
+    member("check", "pathcheck_check", vec![path(), s()], decision(), access::check);
+    member("check", "resourcecheck_check", vec![resource(), s()], decision(), access::check);
+    member("errored", "decision_errored", vec![decision()], Type::BOOL, access::errored);
+    member("error", "decision_error", vec![decision()], s(), access::error);
+    member("allowed", "decision_allowed", vec![decision()], Type::BOOL, access::allowed);
+    member("reason", "decision_reason", vec![decision()], s(), access::reason);
 }
 
 pub(super) fn declare_selectors(table: &mut FunctionTable) {
@@ -117,8 +122,19 @@ pub(super) fn declare_selectors(table: &mut FunctionTable) {
     for (name, id) in
         [("fieldSelector", "authorizer_fieldselector"), ("labelSelector", "authorizer_labelselector")]
     {
-        table.member(name, id, [resource(), Type::STRING], resource(), None);
+        table.member(name, id, [resource(), Type::STRING], resource(), access::selector as Implementation);
     }
+}
+
+/// The functions of mutating expressions.
+pub(super) fn declare_patches(table: &mut FunctionTable) {
+    table.global(
+        "jsonpatch.escapeKey",
+        "string_jsonpatch_escapeKey_string",
+        [Type::STRING],
+        Type::STRING,
+        strings::escape_json_pointer as Implementation,
+    );
 }
 
 pub(super) fn declare_quantity(table: &mut FunctionTable) {

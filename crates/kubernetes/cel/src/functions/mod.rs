@@ -133,21 +133,33 @@ fn param(name: &'static str) -> Type {
 /// The functions of Kubernetes' environment, in the order in which its libraries are loaded: where an
 /// argument is dynamic, the order of overloads decides.
 pub(crate) fn kubernetes() -> &'static FunctionTable {
+    static TABLE: LazyLock<FunctionTable> = LazyLock::new(declared);
+    &TABLE
+}
+
+/// The same with the functions that only mutating expressions have.
+pub(crate) fn mutating() -> &'static FunctionTable {
     static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
-        let mut table = FunctionTable::default();
-        standard::declare(&mut table);
-        kubernetes::declare_base(&mut table);
-        extensions::declare_optional(&mut table);
-        kubernetes::declare_quantity(&mut table);
-        extensions::declare_strings(&mut table);
-        extensions::declare_sets(&mut table);
-        kubernetes::declare_network(&mut table);
-        kubernetes::declare_format(&mut table);
-        kubernetes::declare_selectors(&mut table);
-        extensions::declare_two_variable(&mut table);
-        kubernetes::declare_semver(&mut table);
-        extensions::declare_lists(&mut table);
+        let mut table = declared();
+        kubernetes::declare_patches(&mut table);
         table
     });
     &TABLE
+}
+
+fn declared() -> FunctionTable {
+    let mut table = FunctionTable::default();
+    standard::declare(&mut table);
+    kubernetes::declare_base(&mut table);
+    extensions::declare_optional(&mut table);
+    kubernetes::declare_quantity(&mut table);
+    extensions::declare_strings(&mut table);
+    extensions::declare_sets(&mut table);
+    kubernetes::declare_network(&mut table);
+    kubernetes::declare_format(&mut table);
+    kubernetes::declare_selectors(&mut table);
+    extensions::declare_two_variable(&mut table);
+    kubernetes::declare_semver(&mut table);
+    extensions::declare_lists(&mut table);
+    table
 }

@@ -1,5 +1,6 @@
 //! Implementations of functions.
 
+pub(crate) mod authorization;
 pub(crate) mod convert;
 pub(crate) mod format_string;
 pub(crate) mod lists;
@@ -46,6 +47,9 @@ pub enum Opaque {
     /// `kubernetes.NamedFormat`
     #[doc(hidden)]
     Format(&'static named_format::NamedFormat),
+    /// `kubernetes.authorization.*`
+    #[doc(hidden)]
+    Access(Arc<authorization::Access>),
 }
 
 impl Opaque {
@@ -57,6 +61,7 @@ impl Opaque {
             Self::Url(_) => "kubernetes.URL",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Access(access) => access.type_name(),
         }
     }
 
@@ -68,6 +73,7 @@ impl Opaque {
             Self::Url(_) => "cel.URL",
             Self::Semver(_) => "cel.Semver",
             Self::Format(_) => "cel.Format",
+            Self::Access(access) => access.go_type(),
         }
     }
 
@@ -103,6 +109,7 @@ impl fmt::Display for Opaque {
             Self::Url(url) => url.fmt(f),
             Self::Semver(version) => version.fmt(f),
             Self::Format(format) => f.write_str(format.name),
+            Self::Access(access) => f.write_str(access.type_name()),
         }
     }
 }

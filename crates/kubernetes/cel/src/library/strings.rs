@@ -208,3 +208,10 @@ pub(crate) fn format<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let [Value::String(pattern), Value::List(list)] = args else { return no_such_overload() };
     Ok(Value::string(format_string::format(meter, pattern, list)?))
 }
+
+/// `jsonpatch.escapeKey(key)`: a key as a segment of a JSON pointer.
+pub(crate) fn escape_json_pointer<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    let [Value::String(key)] = args else { return super::no_such_overload() };
+    meter.allocate(key.len().saturating_mul(2))?;
+    Ok(Value::string(key.replace('~', "~0").replace('/', "~1")))
+}

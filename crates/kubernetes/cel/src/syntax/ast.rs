@@ -71,6 +71,7 @@ pub(crate) struct MapEntry {
 pub(crate) struct StructField {
     pub(crate) name: Arc<str>,
     pub(crate) value: ExprId,
+    pub(crate) optional: bool,
     pub(crate) offset: u32,
 }
 

@@ -581,7 +581,8 @@ impl Parser<'_> {
 
     fn fields(&mut self, names: TokSet, fields: &mut Vec<StructField>) -> Result<(), Stop> {
         while names.contains(self.kind()) {
-            if self.kind() == Tok::Question {
+            let optional = self.kind() == Tok::Question;
+            if optional {
                 self.consume();
             }
             self.sync(TokSet::of(&[Tok::Ident, Tok::EscIdent]))?;
@@ -589,7 +590,7 @@ impl Parser<'_> {
             let name = self.field_name(name)?;
             let colon = self.expect(Tok::Colon, OPERAND)?;
             let value = self.within(TokSet::of(&[Tok::Comma]), Self::expr)?;
-            fields.push(StructField { name, value, offset: colon.start });
+            fields.push(StructField { name, value, optional, offset: colon.start });
             if self.kind() != Tok::Comma || !names.contains(self.kind_after(1)) {
                 break;
             }

@@ -192,7 +192,7 @@ fn element_key(value: &Value<'_>, keys: &[String]) -> String {
 
 impl<'a> Map<'a> {
     fn equals(&self, other: &Self, meter: &mut Meter) -> Equality {
-        if self.len() != other.len() {
+        if self.len() != other.len() || self.constructed_type() != other.constructed_type() {
             return Ok(false);
         }
         meter.work(self.len())?;
@@ -234,7 +234,7 @@ impl<'a> Map<'a> {
                 }
                 Ok(true)
             }
-            Repr::Untyped(_) | Repr::Owned(_) => {
+            Repr::Untyped(_) | Repr::Owned(_) | Repr::Constructed { .. } => {
                 for key in self.keys() {
                     let theirs = match other.find(&key) {
                         Ok(Some(theirs)) => theirs,
@@ -257,7 +257,7 @@ impl<'a> Map<'a> {
             Repr::Object { entries, .. } | Repr::Typed { entries, .. } | Repr::Untyped(entries) => {
                 Some(entries)
             }
-            Repr::Owned(_) => None,
+            Repr::Owned(_) | Repr::Constructed { .. } => None,
         }
     }
 }

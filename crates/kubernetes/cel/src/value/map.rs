@@ -19,10 +19,21 @@ pub struct Map<'a>(pub(super) Repr<'a>);
 
 #[derive(Clone, Debug)]
 pub(super) enum Repr<'a> {
-    Object { entries: &'a JsonMap, object: &'a Object },
-    Typed { entries: &'a JsonMap, value: &'a DeclType },
+    Object {
+        entries: &'a JsonMap,
+        object: &'a Object,
+    },
+    Typed {
+        entries: &'a JsonMap,
+        value: &'a DeclType,
+    },
     Untyped(&'a JsonMap),
     Owned(Arc<OwnedMap<'a>>),
+    /// An object of a named type, built by the expression.
+    Constructed {
+        name: Arc<str>,
+        fields: Arc<OwnedMap<'a>>,
+    },
 }
 
 /// A map built by the expression.
@@ -97,6 +108,19 @@ impl<'a> Map<'a> {
         Self(Repr::Owned(Arc::new(entries)))
     }
 
+    pub(crate) fn constructed(name: Arc<str>, fields: OwnedMap<'a>) -> Self {
+        Self(Repr::Constructed { name, fields: Arc::new(fields) })
+    }
+
+    /// The type of an object that the expression built.
+    #[must_use]
+    pub fn constructed_type(&self) -> Option<&str> {
+        match &self.0 {
+            Repr::Constructed { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
     pub(crate) fn object(entries: &'a JsonMap, object: &'a Object) -> Self {
         Self(Repr::Object { entries, object })
     }
@@ -128,7 +152,7 @@ impl<'a> Map<'a> {
             Repr::Object { entries, .. } | Repr::Typed { entries, .. } | Repr::Untyped(entries) => {
                 entries.len() as u64
             }
-            Repr::Owned(entries) => entries.len() as u64,
+            Repr::Owned(entries) | Repr::Constructed { fields: entries, .. } => entries.len() as u64,
         }
     }
 
@@ -156,14 +180,16 @@ impl<'a> Map<'a> {
             }
             Repr::Typed { entries, value } => Some(Value::from_json(entries.get(key)?, value)),
             Repr::Untyped(entries) => Some(Ok(Value::from_untyped(entries.get(key)?))),
-            Repr::Owned(entries) => entries.get(&Key::String(Text::Shared(Arc::from(key)))).cloned().map(Ok),
+            Repr::Owned(entries) | Repr::Constructed { fields: entries, .. } => {
+                entries.get(&Key::String(Text::Shared(Arc::from(key)))).cloned().map(Ok)
+            }
         }
     }
 
     /// Looks up a key. Fails if the key of typed data is not a string.
     pub(crate) fn find(&self, key: &Value<'a>) -> Result<Option<Value<'a>>, EvalError> {
         match (&self.0, key) {
-            (Repr::Owned(entries), _) => {
+            (Repr::Owned(entries) | Repr::Constructed { fields: entries, .. }, _) => {
                 let Some(key) = Key::of(key) else { return Ok(None) };
                 if let Some(found) = entries.get(&key) {
                     return Ok(Some(found.clone()));
@@ -198,7 +224,9 @@ impl<'a> Map<'a> {
             Repr::Typed { entries, .. } | Repr::Untyped(entries) => {
                 entries.keys().map(|key| Value::String(Text::Borrowed(key))).collect()
             }
-            Repr::Owned(entries) => entries.keys().map(Key::to_value).collect(),
+            Repr::Owned(entries) | Repr::Constructed { fields: entries, .. } => {
+                entries.keys().map(Key::to_value).collect()
+            }
         }
     }
 

@@ -98,7 +98,7 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => "google.protobuf.Timestamp",
             Self::Duration(_) => "google.protobuf.Duration",
             Self::List(_) => "list",
-            Self::Map(_) => "map",
+            Self::Map(map) => map.constructed_type().unwrap_or("map"),
             Self::Type(_) => "type",
             Self::Optional(_) => crate::types::OPTIONAL,
             Self::Opaque(opaque) => opaque.type_name(),

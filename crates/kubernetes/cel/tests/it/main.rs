@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking, as tests do")]
 
+mod admission;
 mod bounds;
 mod data;
 mod fuzz;
