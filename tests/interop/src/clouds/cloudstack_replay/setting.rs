@@ -291,7 +291,10 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("listApis_", "a server's descriptions of its 816 commands; the simulator lists its own"),
     ("listConfigurations_all", "pages of 918 settings; the simulator lists those it has"),
     ("listConfigurations_k8s", "group and category of a setting are the server's own texts"),
-    ("listEvents_", "the log has orders that begin jobs, and neither logins nor orders that are answered at once"),
+    (
+        "listEvents_",
+        "the log has orders that begin jobs, and neither logins nor orders that are answered at once",
+    ),
     ("listSystemVms_", "system machines take their share of hosts and addresses but are not shown"),
     ("quotaBalance", "the quota plug-in is off there and absent here: the same 401"),
     ("fmt_", "XML is compared as text; the order of elements differs"),

@@ -20,7 +20,7 @@ use crate::cloud::Cloud;
 use crate::features::a_network_is_there;
 use crate::manifests::{self, KEYS, NAME, NAMESPACE};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
-use crate::story::{Script, CheckResult, failed};
+use crate::story::{CheckResult, Script, failed};
 
 fn goes_well(acts: &[Act]) {
     let report = run(&Script { bare: true, ..Script::of(acts) }.expunging_soon(), 1, &[]);
