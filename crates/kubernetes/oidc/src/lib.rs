@@ -20,7 +20,7 @@ use jiff::Timestamp;
 
 pub use config::ConfigError;
 use issuer::Issuer;
-use token::Token;
+pub use token::Token;
 
 /// A user, as the claims of a token describe them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,7 +7,9 @@ use serde_json::Value;
 /// The longest token that is looked at: request headers are bounded too.
 const MAX: usize = 64 * 1024;
 
-pub(crate) struct Token<'a> {
+/// A parsed token, of whatever issuer.
+pub struct Token<'a> {
+    /// What is signed.
     pub message: &'a str,
     pub signature: Vec<u8>,
     pub algorithm: String,
@@ -17,6 +19,7 @@ pub(crate) struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
+    /// `None` if the text does not have the three parts of a token.
     pub fn parse(text: &'a str) -> Option<Self> {
         if text.len() > MAX {
             return None;

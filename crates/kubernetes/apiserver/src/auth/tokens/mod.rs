@@ -11,13 +11,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use capstan_env::Env;
+use capstan_oidc::Token;
 use capstan_pki::{Pki, PkiError};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::jwt::Unverified;
+use super::jwt;
 use super::{ObjectSource, User};
 use crate::admission::Warnings;
 
@@ -73,7 +74,7 @@ impl ServiceAccountTokens {
         audiences: &[String],
         warnings: &Warnings,
     ) -> Option<Result<TokenIdentity, String>> {
-        let unverified = Unverified::parse(token)?;
+        let unverified = Token::parse(token)?;
         let legacy = unverified.issuer() == legacy::ISSUER;
         if !legacy && unverified.issuer() != self.issuer {
             return None;
@@ -88,13 +89,13 @@ impl ServiceAccountTokens {
         }))
     }
 
-    fn verified(&self, token: &str, unverified: Unverified<'_>) -> Result<Arc<Value>, String> {
+    fn verified(&self, token: &str, unverified: Token<'_>) -> Result<Arc<Value>, String> {
         let digest: [u8; 32] = Sha256::digest(token).into();
         if let Some(claims) = self.verified.lock().get(&digest) {
             return Ok(claims.clone());
         }
         let key = self.pki.token_key().map_err(|error| error.to_string())?;
-        let claims = Arc::new(unverified.verify(&[&key])?);
+        let claims = Arc::new(jwt::verify(unverified, &[&key])?);
         let mut verified = self.verified.lock();
         if verified.len() >= REMEMBERED {
             verified.clear();
