@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use capstan_apiserver::Audit;
-use capstan_audit::{AuditLog, LogOptions, Policy};
+use capstan_audit::{AuditLog, LogOptions, Policy, Webhook, WebhookOptions};
 
 use crate::exit::Exit;
 use crate::output::print_line;
 
-/// The log of a server.
+/// Where a server records requests.
 #[derive(clap::Args, Clone, Default)]
+#[command(group = clap::ArgGroup::new("audit_sink").multiple(true).args(["audit_log_path", "audit_webhook_config_file"]))]
 pub struct LogArgs {
     /// Record requests in this file, one JSON event per line; created if it does not exist
     #[arg(long, value_name = "FILE")]
     audit_log_path: Option<PathBuf>,
     /// Audit policy (audit.k8s.io/v1); by default everything except health checks is recorded without bodies
-    #[arg(long, value_name = "FILE", requires = "audit_log_path")]
+    #[arg(long, value_name = "FILE", requires = "audit_sink")]
     audit_policy_file: Option<PathBuf>,
     /// Megabytes after which the audit log is rotated
     #[arg(long, value_name = "MEGABYTES", default_value_t = 100, requires = "audit_log_path",
@@ -31,12 +32,33 @@ pub struct LogArgs {
     #[arg(long, value_name = "DAYS", default_value_t = 0, requires = "audit_log_path",
         value_parser = clap::value_parser!(u64).range(0..=36_500))]
     audit_log_maxage: u64,
+    /// Send audit events to the webhook of this kubeconfig, in batches; events that it does not take are dropped
+    #[arg(long, value_name = "FILE")]
+    audit_webhook_config_file: Option<PathBuf>,
+    /// Events that may wait for the webhook; further ones are dropped
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, requires = "audit_webhook_config_file",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    audit_webhook_batch_buffer_size: u32,
+    /// Most events of one request to the webhook
+    #[arg(long, value_name = "COUNT", default_value_t = 400, requires = "audit_webhook_config_file",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    audit_webhook_batch_max_size: u32,
+    /// Seconds after which events are sent that do not fill a request
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "audit_webhook_config_file",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    audit_webhook_batch_max_wait: u64,
+    /// Seconds before a failed request is retried for the first time
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "audit_webhook_config_file",
+        value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    audit_webhook_initial_backoff: u64,
 }
 
 impl LogArgs {
-    /// Reads the policy and opens the log, if there shall be one.
+    /// Reads the policy and opens log and webhook, if there shall be any.
     pub fn open(&self) -> Result<Option<Arc<Audit>>> {
-        let Some(path) = &self.audit_log_path else { return Ok(None) };
+        if self.audit_log_path.is_none() && self.audit_webhook_config_file.is_none() {
+            return Ok(None);
+        }
         let policy = match &self.audit_policy_file {
             None => Policy::metadata(),
             Some(file) => {
@@ -45,21 +67,60 @@ impl LogArgs {
                 Policy::parse(&text).with_context(|| format!("audit policy {}", file.display()))?
             }
         };
+        let (log, webhook) = (self.open_log()?, self.open_webhook()?);
+        Ok(Some(Arc::new(Audit { policy, log, webhook })))
+    }
+
+    fn open_log(&self) -> Result<Option<AuditLog>> {
+        let Some(path) = &self.audit_log_path else { return Ok(None) };
         let log = AuditLog::open(LogOptions {
             path: path.clone(),
             max_bytes: self.audit_log_maxsize * 1_000_000,
             max_backups: self.audit_log_maxbackup,
             max_age: Duration::from_secs(self.audit_log_maxage * 86_400),
         })?;
-        Ok(Some(Arc::new(Audit { policy, log })))
+        Ok(Some(log))
+    }
+
+    fn open_webhook(&self) -> Result<Option<Webhook>> {
+        let Some(config) = &self.audit_webhook_config_file else { return Ok(None) };
+        let webhook = Webhook::open(WebhookOptions {
+            buffer: self.audit_webhook_batch_buffer_size as usize,
+            batch: self.audit_webhook_batch_max_size as usize,
+            wait: Duration::from_secs(self.audit_webhook_batch_max_wait),
+            backoff: Duration::from_secs(self.audit_webhook_initial_backoff),
+            ..WebhookOptions::new(config)
+        });
+        Ok(Some(webhook.with_context(|| format!("audit webhook {}", config.display()))?))
     }
 }
 
-/// The log's families of metrics.
+/// Metrics of log and webhook.
 pub fn metrics(audit: &Audit) -> String {
-    let name = "capstan_audit_failures_total";
-    let help = "Audit events that could not be written.";
-    format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {}\n", audit.log.failures())
+    let mut text = String::new();
+    let mut add = |name: &str, kind: &str, help: &str, value: u64| {
+        text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    };
+    if let Some(log) = &audit.log {
+        let help = "Audit events that could not be written.";
+        add("capstan_audit_failures_total", "counter", help, log.failures());
+    }
+    if let Some(webhook) = &audit.webhook {
+        let counts = webhook.counts();
+        let help = "Audit events that the webhook has accepted.";
+        add("capstan_audit_webhook_sent_total", "counter", help, counts.sent);
+        let help = "Audit events dropped because the webhook did not take them in time.";
+        add("capstan_audit_webhook_dropped_total", "counter", help, counts.dropped);
+        let help = "Requests to the audit webhook that failed.";
+        add("capstan_audit_webhook_failed_requests_total", "counter", help, counts.failed_requests);
+        add(
+            "capstan_audit_webhook_queued",
+            "gauge",
+            "Audit events that wait for the webhook.",
+            counts.queued,
+        );
+    }
+    text
 }
 
 /// Arguments of `capstan audit`.

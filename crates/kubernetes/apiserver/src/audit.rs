@@ -12,6 +12,7 @@ use ::http::{HeaderMap, header, request};
 use bytes::Bytes;
 use capstan_audit::{
     AuditLog, Decision, Event, Level, ObjectReference, Policy, Request, ResponseStatus, Stage, UserInfo,
+    Webhook,
 };
 use capstan_env::Env;
 use serde_json::Value;
@@ -29,7 +30,8 @@ const MAX_USER_AGENT: usize = 1024;
 /// What a server records, and where.
 pub struct Audit {
     pub policy: Policy,
-    pub log: AuditLog,
+    pub log: Option<AuditLog>,
+    pub webhook: Option<Webhook>,
 }
 
 /// The address that a connection comes from.
@@ -172,7 +174,12 @@ impl Record {
         if self.decision.records(stage) {
             self.event.stage = stage;
             self.event.stage_timestamp = self.env.now();
-            self.audit.log.record(&self.event).await;
+            if let Some(webhook) = &self.audit.webhook {
+                webhook.record(&self.event);
+            }
+            if let Some(log) = &self.audit.log {
+                log.record(&self.event).await;
+            }
         }
     }
 }

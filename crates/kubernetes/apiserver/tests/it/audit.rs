@@ -31,7 +31,7 @@ async fn audited() -> (Client, TempDir) {
         max_age: Duration::ZERO,
     };
     let log = AuditLog::open(options).expect("a log");
-    let audit = Audit { policy: Policy::parse(POLICY).expect("a policy"), log };
+    let audit = Audit { policy: Policy::parse(POLICY).expect("a policy"), log: Some(log), webhook: None };
     (Client::with(Config::in_memory().with_audit(Arc::new(audit))).await, dir)
 }
 

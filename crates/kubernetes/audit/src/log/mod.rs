@@ -204,4 +204,4 @@ impl std::fmt::Debug for AuditLog {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

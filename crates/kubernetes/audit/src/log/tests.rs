@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::{Level, Stage, UserInfo, VerifyError, verify};
 
-fn event(id: usize) -> Event {
+pub(crate) fn event(id: usize) -> Event {
     Event {
         kind: Event::KIND,
         api_version: Event::API_VERSION,
