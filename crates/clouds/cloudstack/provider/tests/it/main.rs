@@ -5,6 +5,8 @@ mod check;
 mod cloud;
 mod failures;
 mod features;
+#[allow(dead_code, reason = "`examples/cloudstack-faults.rs` runs them")]
+mod lives;
 mod manifests;
 mod orders;
 mod outlook;

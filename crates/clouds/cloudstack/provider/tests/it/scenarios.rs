@@ -41,9 +41,10 @@ use capstan_sim_cloudstack::{Fault, HostCommand};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::{CheckResult, says};
+use crate::failures::says;
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
+use crate::story::CheckResult;
 use crate::story::{self, Script, failed};
 
 fn goes_well(acts: &[Act]) {

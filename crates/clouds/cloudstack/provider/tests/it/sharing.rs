@@ -14,10 +14,11 @@ use capstan_object::Key;
 use serde_json::Value;
 
 use crate::cloud::Cloud;
-use crate::failures::{CheckResult, says};
+use crate::failures::says;
 use crate::features::a_network_is_there;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::story::Act::{Check, Create};
+use crate::story::CheckResult;
 use crate::story::{self, Script, failed};
 
 const SECOND: &str = "second";

@@ -12,8 +12,9 @@ use capstan_object::{Key, Object};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::{CheckResult, says};
+use crate::failures::says;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
+use crate::story::CheckResult;
 use crate::story::{Script, failed};
 
 /// The kind whose condition reports it.
