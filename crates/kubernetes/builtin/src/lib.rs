@@ -11,6 +11,8 @@ pub mod autoscaling;
 pub mod decode;
 pub mod defaults;
 mod error;
+pub mod expressions;
+pub mod flowcontrol;
 pub mod kinds;
 pub mod protobuf;
 pub mod quantity;

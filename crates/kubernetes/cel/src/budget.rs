@@ -47,7 +47,11 @@ impl Budget {
         self.per_call
     }
 
-    pub(crate) fn spend(&mut self, cost: u64) -> Result<(), EvalError> {
+    /// Charges a cost.
+    ///
+    /// # Errors
+    /// [`EvalError::BudgetExceeded`] if it is more than what remains.
+    pub fn spend(&mut self, cost: u64) -> Result<(), EvalError> {
         self.last = cost;
         match i64::try_from(cost) {
             Ok(cost) if cost <= self.remaining => {

@@ -94,6 +94,9 @@ fn contents(kind: &Kind) -> Value {
     let selector = json!({"matchLabels": {"a": "b"}});
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
     let scales = json!({"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"});
+    let constraints = json!({"resourceRules": [{
+        "apiGroups": ["made.up"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"],
+    }]});
     match kind.plural.as_str() {
         "bindings" => json!({"target": {"kind": "Node", "name": "n"}}),
         "certificatesigningrequests" => json!({"spec": {
@@ -151,6 +154,21 @@ fn contents(kind: &Kind) -> Value {
             "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
             "insecureSkipTLSVerify": true, "service": {"name": "s", "namespace": "bar"},
         }}),
+        "mutatingadmissionpolicies" => json!({"spec": {
+            "matchConstraints": constraints, "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}],
+        }}),
+        "mutatingadmissionpolicybindings" => json!({"spec": {"policyName": "none"}}),
+        "validatingadmissionpolicies" => {
+            json!({"spec": {"matchConstraints": constraints, "validations": [{"expression": "true"}]}})
+        }
+        "validatingadmissionpolicybindings" => {
+            json!({"spec": {"policyName": "none", "validationActions": ["Deny"]}})
+        }
+        "flowschemas" => json!({"spec": {"priorityLevelConfiguration": {"name": "catch-all"}}}),
+        "prioritylevelconfigurations" => {
+            json!({"spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}})
+        }
         _ => json!({}),
     }
 }

@@ -1,4 +1,4 @@
-//! Webhook configurations. CEL in match conditions is compiled where it runs.
+//! Webhook configurations.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Subject;
 use super::report::{PORT_RANGE, Report, get, int, list, maybe_int, same, text, texts};
+use crate::expressions::{self, Declared, Output};
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const QUIET: [&str; 2] = ["None", "NoneOnDryRun"];
@@ -108,7 +109,7 @@ fn webhook(hook: &Value, mutating: bool, leniency: Leniency, path: &Path<'_>, re
     let config = path.field("clientConfig");
     client_config(&hook["clientConfig"], &config, report);
     if leniency.check_conditions {
-        match_conditions(hook, &path.field("matchConditions"), report);
+        match_conditions(hook, false, &path.field("matchConditions"), report);
     }
 }
 
@@ -123,7 +124,7 @@ fn fully_qualified_name(name: &str, path: Path<'_>, report: &mut Report) {
     }
 }
 
-fn rule_with_operations(rule: &Value, path: &Path<'_>, report: &mut Report) {
+pub(super) fn rule_with_operations(rule: &Value, path: &Path<'_>, report: &mut Report) {
     let operations = texts(rule, "operations");
     let field = path.field("operations");
     if operations.is_empty() {
@@ -299,16 +300,26 @@ fn webhook_service(service: &Value, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-fn match_conditions(hook: &Value, path: &Path<'_>, report: &mut Report) {
-    let conditions = list(hook, "matchConditions");
+/// The match conditions of a webhook or a policy.
+pub(super) fn match_conditions(owner: &Value, params: bool, path: &Path<'_>, report: &mut Report) {
+    let conditions = list(owner, "matchConditions");
+    if conditions.is_empty() {
+        return;
+    }
+    let env = expressions::environment(Declared { params, authorizer: true, patches: false });
     if conditions.len() > MAX_CONDITIONS {
         report.too_many(*path, conditions.len(), MAX_CONDITIONS);
     }
     let mut names = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {
         let path = path.index(index);
-        if text(condition, "expression").trim().is_empty() {
+        let expression = text(condition, "expression").trim();
+        if expression.is_empty() {
             report.required(path.field("expression"), "");
+        } else if index < MAX_CONDITIONS
+            && let Err(error) = expressions::compile(&env, expression, Output::Bool)
+        {
+            report.expression(path.field("expression"), expression, error);
         }
         let name = text(condition, "name");
         if name.is_empty() {

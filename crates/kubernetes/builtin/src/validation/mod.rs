@@ -10,11 +10,13 @@ mod coordination;
 mod core;
 mod cron;
 mod discovery;
+mod flowcontrol;
 mod ingress;
 mod network;
 mod network_policy;
 mod node;
 mod pod;
+mod policies;
 mod policy;
 mod quantities;
 mod quota;
@@ -48,7 +50,11 @@ pub fn validate(group: &str, kind: &str, subresource: &str, new: &Value, old: Op
         "coordination.k8s.io" => coordination::validate(&subject, &mut report),
         "events.k8s.io" => core::event(&subject, &mut report),
         "rbac.authorization.k8s.io" => rbac::validate(&subject, &mut report),
+        "admissionregistration.k8s.io" if kind.contains("AdmissionPolicy") => {
+            policies::validate(&subject, &mut report);
+        }
         "admissionregistration.k8s.io" => admission::validate(&subject, &mut report),
+        "flowcontrol.apiserver.k8s.io" => flowcontrol::validate(&subject, &mut report),
         "apps" => apps::validate(&subject, &mut report),
         "autoscaling" => autoscaling::autoscaler(&subject, &mut report),
         "batch" => batch::validate(&subject, &mut report),

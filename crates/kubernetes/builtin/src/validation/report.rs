@@ -5,6 +5,8 @@ use capstan_schema::golang;
 use capstan_schema::path::Path;
 use serde_json::{Map, Value};
 
+use crate::expressions::ExpressionError;
+
 /// Errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -96,6 +98,14 @@ impl Report {
         if !same(new, old) {
             let shown = selector_text(new.unwrap_or(&Value::Null));
             self.invalid_as(path, shown, capstan_schema::meta::IMMUTABLE);
+        }
+    }
+
+    /// An expression that cannot be used.
+    pub(super) fn expression(&mut self, path: Path<'_>, expression: &str, error: ExpressionError) {
+        match error {
+            ExpressionError::Invalid(why) => self.invalid(path, expression, why),
+            ExpressionError::Internal(why) => self.internal(path, why),
         }
     }
 

@@ -74,6 +74,13 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A map with keys of text.
+    #[must_use]
+    pub fn map(entries: impl IntoIterator<Item = (&'a str, Self)>) -> Self {
+        let entries = entries.into_iter().map(|(key, value)| (Key::String(Text::Borrowed(key)), value));
+        Self::Map(Map::owned(entries.collect()))
+    }
+
     pub(crate) fn string(s: impl Into<Arc<str>>) -> Self {
         Self::String(Text::Shared(s.into()))
     }
@@ -86,7 +93,9 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    pub(crate) fn type_name(&self) -> &str {
+    /// The name of the type at run time.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",

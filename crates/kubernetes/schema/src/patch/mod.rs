@@ -39,6 +39,11 @@ pub enum PatchError {
 }
 
 impl PatchError {
+    /// Whether a `test` operation did not hold.
+    pub fn is_failed_test(&self) -> bool {
+        matches!(self, Self::Inapplicable(why) if why.ends_with("failed: test failed"))
+    }
+
     /// The HTTP status of the response: 400, 413, 422 or 500. The message is the complete `Display` text. 413 has the
     /// prefix `Request entity too large: `, and 422 replaces it by `the server rejected our request due to an error
     /// in our request`, with empty details.

@@ -4,6 +4,7 @@ use capstan_cel::{DeclType, Field, ListKind};
 use serde_json::Value;
 
 use crate::Schema;
+use crate::apply::metadata_schema;
 use crate::schema::{Additional, ListType, TypeName};
 
 /// The declared type of a schema. `resource` makes identity and name accessible.
@@ -11,6 +12,25 @@ pub fn of_schema(schema: &Schema, resource: bool) -> DeclType {
     let declared = typed(schema, resource);
     if schema.nullable { declared.nullable() } else { declared }
 }
+
+/// The declared type of whole objects of a schema, with everything that `metadata` has. Objects of any shape are
+/// dynamic.
+pub fn of_object(schema: &Schema) -> DeclType {
+    if schema.properties.is_empty() && (schema.preserve_unknown || schema.kind.is_none()) {
+        return DeclType::dynamic();
+    }
+    let own = schema.properties.iter().filter(|(name, _)| !OBJECT.contains(&name.as_str()));
+    let own = own.map(|(name, property)| Field::new(name, of_schema(property, property.embedded_resource)));
+    let common = [
+        Field::new("apiVersion", DeclType::string()),
+        Field::new("kind", DeclType::string()),
+        Field::new("metadata", of_schema(metadata_schema(), false)),
+    ];
+    DeclType::object(own.chain(common))
+}
+
+/// What every object has.
+const OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 fn typed(schema: &Schema, resource: bool) -> DeclType {
     let checks = schema.checks.as_deref();

@@ -18,7 +18,7 @@ use crate::field::FieldErrors;
 use crate::path::Path;
 
 pub use compile::{Compiled, compile};
-pub use decl::of_schema;
+pub use decl::{of_object, of_schema};
 pub use run::Outcome;
 
 /// The compiled rules of a schema. Shared between requests.

@@ -4,6 +4,7 @@
 //! hold a scalar, a list or an object, so a type resolves to an [`Atom`] that lists the possible kinds, and the
 //! actual value narrows it down.
 
+mod atomics;
 mod compare;
 mod extract;
 mod field_set;
@@ -19,6 +20,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+pub use atomics::atomics;
 pub use compare::{Comparison, compare};
 pub use extract::{extract, remove};
 pub use field_set::{field_set, with_named_parents};
