@@ -5,6 +5,7 @@
 //!                                                                         └──▶ ResponseComplete, when the body has ended
 //! ```
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -126,6 +127,11 @@ impl Record {
         let annotations = &mut self.event.annotations;
         annotations.insert("authorization.k8s.io/decision".to_owned(), decision.to_owned());
         annotations.insert("authorization.k8s.io/reason".to_owned(), reason.to_owned());
+    }
+
+    /// Adds annotations of admission.
+    pub fn annotate(&mut self, annotations: BTreeMap<String, String>) {
+        self.event.annotations.extend(annotations);
     }
 
     /// Whether bodies of requests are recorded.

@@ -10,7 +10,10 @@ use capstan_schema::bounded::{Texts, cut};
 use capstan_schema::memory::Undecodable;
 use serde_json::Value;
 
-use crate::admission::{AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Warnings};
+use crate::admission::{
+    AdmissionAttributes, AuditAnnotations, GroupVersionKind, GroupVersionResource, Operation, Reinvocations,
+    Warnings,
+};
 use crate::auth::{Attributes, User};
 use crate::http::body::{self, Decoded, MAX_CRD_DEPTH, MAX_DEPTH};
 use crate::http::options::{FieldValidation, Query};
@@ -38,6 +41,7 @@ pub(crate) struct Call {
     pub content_type: Option<String>,
     pub accepted: Accepted,
     pub warnings: Warnings,
+    pub annotations: AuditAnnotations,
     /// The protocol upgrade that the client requests.
     pub upgrade: Option<Upgrade>,
 }
@@ -159,6 +163,8 @@ impl Call {
             dry_run,
             user: self.user.clone(),
             warnings: self.warnings.clone(),
+            annotations: self.annotations.clone(),
+            reinvocations: Reinvocations::default(),
         }
     }
 

@@ -10,8 +10,9 @@ use capstan_streams::PodStreams;
 use serde_json::Value;
 
 use crate::admission::lifecycle::NamespaceLifecycle;
+use crate::admission::policy::Policies;
 use crate::admission::webhook::Webhooks;
-use crate::admission::{Admission, CertificateSubjectRestriction, Warnings};
+use crate::admission::{Admission, AuditAnnotations, CertificateSubjectRestriction, Warnings};
 use crate::audit::Audit;
 use crate::auth::rbac::Rbac;
 use crate::auth::{
@@ -96,7 +97,8 @@ impl ServerParts {
             admission.extend(kinds.admission(&objects, &authorizer));
             conversions = kinds.conversions(conversions, &objects);
         }
-        admission.push(Arc::new(Webhooks::new(client, objects.clone(), env.clone())));
+        admission.push(Arc::new(Policies::new(objects.clone(), authorizer.clone())));
+        admission.push(Arc::new(Webhooks::new(client, objects.clone(), authorizer.clone(), env.clone())));
         Ok(Self {
             registry: ArcSwap::new(build::empty()),
             authorizer,
@@ -160,6 +162,7 @@ impl ServerParts {
             content_type: None,
             accepted: Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false },
             warnings: Warnings::default(),
+            annotations: AuditAnnotations::default(),
             upgrade: None,
         }
     }

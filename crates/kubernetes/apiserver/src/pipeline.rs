@@ -23,7 +23,7 @@ use capstan_store::{Entry, Expect, Stamped, Write, WriteError, Written};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::admission::{AdmissionAttributes, Operation};
+use crate::admission::{self, AdmissionAttributes, Operation};
 use crate::call::Call;
 use crate::conversion::builtin::BuiltInConversion;
 use crate::digest::Digest;
@@ -270,10 +270,7 @@ async fn update(
 
 /// Runs mutating admission.
 async fn mutate(call: &Call, mut attributes: AdmissionAttributes) -> Result<Value> {
-    let representations = RequestRepresentations { call };
-    for admission in &call.parts.admission {
-        admission.mutate(&mut attributes, &representations).await?;
-    }
+    admission::mutate(&call.parts.admission, &mut attributes, &RequestRepresentations { call }).await?;
     let object = attributes.object.ok_or_else(|| Status::internal("admission took the object away"));
     let mut object = object?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
@@ -288,10 +285,7 @@ async fn validate(
     attributes: &AdmissionAttributes,
     quota_lock: &mut Option<QuotaLock>,
 ) -> Result<()> {
-    let representations = RequestRepresentations { call };
-    for admission in &call.parts.admission {
-        admission.validate(attributes, &representations).await?;
-    }
+    admission::validate(&call.parts.admission, attributes, &RequestRepresentations { call }).await?;
     // Last, as upstream: counts exactly what is stored.
     quota::admit(call, attributes, quota_lock).await
 }
@@ -299,13 +293,8 @@ async fn validate(
 /// Runs all admission for a delete.
 pub(crate) async fn admit_delete(call: &Call, mut attributes: AdmissionAttributes) -> Result<()> {
     let representations = RequestRepresentations { call };
-    for admission in &call.parts.admission {
-        admission.mutate(&mut attributes, &representations).await?;
-    }
-    for admission in &call.parts.admission {
-        admission.validate(&attributes, &representations).await?;
-    }
-    Ok(())
+    admission::mutate(&call.parts.admission, &mut attributes, &representations).await?;
+    admission::validate(&call.parts.admission, &attributes, &representations).await
 }
 
 fn complete_metadata(call: &Call, object: &mut Value) {

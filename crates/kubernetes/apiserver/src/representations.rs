@@ -1,6 +1,9 @@
-//! Conversions of the objects of a request, for admission webhooks that need another version.
+//! Conversions of the objects of a request, for webhooks and policies that need another version.
+
+use std::sync::Arc;
 
 use capstan_builtin::decode::Words;
+use capstan_schema::Schema;
 use capstan_schema::bounded::Texts;
 use capstan_schema::field::{FieldError, FieldErrors};
 use capstan_schema::memory::Undecodable;
@@ -9,6 +12,8 @@ use serde_json::Value;
 
 use crate::admission::{GroupVersionKind, GroupVersionResource, Representations};
 use crate::call::Call;
+use crate::object;
+use crate::registry::Resource;
 use crate::scale;
 use crate::status::{Result, Status};
 use crate::strategy;
@@ -52,9 +57,8 @@ impl Representations for RequestRepresentations<'_> {
     }
 
     fn normalise(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
-        let no_object = |why: Undecodable| {
-            Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind))
-        };
+        let no_object =
+            |why: Undecodable| Status::internal(format!("a patch of admission is no {}: {why}", kind.kind));
         self.expect_kind(&object, kind)?;
         if self.call.subresource() == scale::NAME {
             scale::normalise(Words::Decoder, &mut object).map_err(no_object)?;
@@ -67,6 +71,56 @@ impl Representations for RequestRepresentations<'_> {
             strategy::normalise(resource, &mut object, &mut Texts::default()).map_err(no_object)?;
         }
         Ok(object)
+    }
+
+    fn schema(&self, kind: &GroupVersionKind) -> Option<Arc<Schema>> {
+        if self.call.subresource() == scale::NAME {
+            return scale::schema();
+        }
+        let plural = &self.call.resource().plural;
+        let resource = self.call.registry.find(&kind.group, &kind.version, plural)?;
+        (resource.kind == kind.kind).then(|| resource.schema.clone())
+    }
+
+    fn is_namespaced(&self, kind: &GroupVersionKind) -> Option<bool> {
+        self.resource_of(kind).map(|resource| resource.namespaced)
+    }
+
+    fn objects<'a>(
+        &'a self,
+        kind: &'a GroupVersionKind,
+        namespace: &'a str,
+        name: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Value>>> {
+        Box::pin(async move {
+            let Some(resource) = self.resource_of(kind) else { return Ok(Vec::new()) };
+            let parts = &self.call.parts;
+            let entries: Vec<_> = match name {
+                Some(name) => {
+                    parts.store.get(&resource.bucket, &object::key(namespace, name)).into_iter().collect()
+                }
+                None => {
+                    let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+                    let snapshot = parts.store.snapshot(&resource.bucket);
+                    snapshot.range(&prefix, None).cloned().collect()
+                }
+            };
+            let mut objects = Vec::with_capacity(entries.len());
+            for entry in entries {
+                let stored = serde_json::from_slice(&entry.value)
+                    .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
+                objects.push(parts.in_version(resource, stored, &entry).await?);
+            }
+            Ok(objects)
+        })
+    }
+}
+
+impl RequestRepresentations<'_> {
+    /// The served resource of a kind.
+    fn resource_of(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
+        let resources = self.call.registry.resources.get(&(kind.group.clone(), kind.version.clone()))?;
+        resources.iter().find(|resource| resource.kind == kind.kind)
     }
 }
 

@@ -15,7 +15,7 @@ use capstan_pki::{PeerIdentity, Pki};
 use capstan_store::Store;
 use tokio::net::TcpListener;
 
-use crate::admission::Warnings;
+use crate::admission::{AuditAnnotations, Warnings};
 use crate::audit::{self, Record};
 use crate::auth::{Attributes, User};
 use crate::call::Call;
@@ -118,7 +118,8 @@ impl Server {
             Err(status) => (reply::failure(&status), Some(status)),
         };
         drop(in_flight);
-        if let Some(record) = about.record.take() {
+        if let Some(mut record) = about.record.take() {
+            record.annotate(about.annotations.take());
             record.answered(failure.as_ref(), &mut reply).await;
         }
         let metrics = &self.parts.metrics;
@@ -241,6 +242,7 @@ impl Server {
             content_type: text(&head.headers, header::CONTENT_TYPE),
             accepted,
             warnings: warnings.clone(),
+            annotations: about.annotations.clone(),
             upgrade: Upgrade::wanted(head),
         });
         let body = if matches!(head.method, Method::GET | Method::HEAD) {
@@ -264,6 +266,7 @@ impl Server {
 struct About {
     resource: Option<Arc<Resource>>,
     warnings: Warnings,
+    annotations: AuditAnnotations,
     record: Option<Record>,
 }
 

@@ -16,6 +16,7 @@ use capstan_schema::{default, meta, prune};
 use serde_json::{Map, Value, json};
 
 use crate::admission::Warnings;
+use crate::admission::policy::references;
 use crate::call::Call;
 use crate::conversion::builtin::BuiltInConversion;
 use crate::crd;
@@ -323,6 +324,7 @@ pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
         Some(behaviour) => behaviour.validator.validate(object),
     };
     ensure_valid(call, object, result)?;
+    refuse(call, object, references::check(call, object, None))?;
     let metadata = &object["metadata"];
     let path = Path::at("metadata");
     refuse(
@@ -353,6 +355,7 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
     errors.extend(result.errors);
     result.errors = errors;
     ensure_valid(call, object, result)?;
+    refuse(call, object, references::check(call, object, Some(current)))?;
     warn_of_finalizers(call, object, Some(current));
     Ok(())
 }

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use capstan_schema::Schema;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::Warnings;
+use super::{AuditAnnotations, Reinvocations, Warnings};
 use crate::auth::User;
 use crate::registry::api_version;
 use crate::status::{Result, Status};
@@ -116,6 +117,10 @@ pub struct AdmissionAttributes {
     pub user: User,
     /// Warnings for the client.
     pub warnings: Warnings,
+    /// Annotations of the request's audit event.
+    pub annotations: AuditAnnotations,
+    /// What mutating plugins remember of their first pass.
+    pub reinvocations: Reinvocations,
 }
 
 impl AdmissionAttributes {
@@ -148,11 +153,34 @@ pub trait Representations: Send + Sync {
 
     /// Normalises a patched object: decodes it as a body of its kind, defaults and prunes it.
     fn normalise(&self, object: Value, kind: &GroupVersionKind) -> Result<Value>;
+
+    /// The schema of a version of the resource, for patches that merge.
+    fn schema(&self, _kind: &GroupVersionKind) -> Option<Arc<Schema>> {
+        None
+    }
+
+    /// Whether objects of a kind have a namespace; `None` if the kind is not served. Any kind can be the parameter of
+    /// a policy.
+    fn is_namespaced(&self, _kind: &GroupVersionKind) -> Option<bool> {
+        None
+    }
+
+    /// Objects of a kind in that version: the named one, or all. `namespace` is empty for all namespaces and for
+    /// cluster-scoped kinds.
+    fn objects<'a>(
+        &'a self,
+        _kind: &'a GroupVersionKind,
+        _namespace: &'a str,
+        _name: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Value>>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 }
 
 /// An admission plugin: built in, or the webhooks.
 pub trait Admission: Send + Sync {
-    /// Changes the object, or rejects the request. Runs before [`Admission::validate`] of all plugins.
+    /// Changes the object, or rejects the request. Runs before [`Admission::validate`] of all plugins, and a second
+    /// time if a policy or a webhook changed the object.
     fn mutate<'a>(
         &'a self,
         _attributes: &'a mut AdmissionAttributes,

@@ -98,6 +98,8 @@ mod tests {
             dry_run: false,
             user: User::new("jane", ["devs"]),
             warnings: Warnings::default(),
+            annotations: Default::default(),
+            reinvocations: Default::default(),
         })
     }
 

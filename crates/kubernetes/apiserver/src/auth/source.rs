@@ -33,6 +33,11 @@ pub mod bucket {
     pub const ENDPOINT_SLICES: &str = "discovery.k8s.io/endpointslices";
     pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
     pub const MUTATING_WEBHOOKS: &str = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
+    pub const VALIDATING_POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
+    pub const VALIDATING_POLICY_BINDINGS: &str =
+        "admissionregistration.k8s.io/validatingadmissionpolicybindings";
+    pub const MUTATING_POLICIES: &str = "admissionregistration.k8s.io/mutatingadmissionpolicies";
+    pub const MUTATING_POLICY_BINDINGS: &str = "admissionregistration.k8s.io/mutatingadmissionpolicybindings";
     pub const VALIDATING_WEBHOOKS: &str = "admissionregistration.k8s.io/validatingwebhookconfigurations";
 }
 

@@ -8,6 +8,7 @@
 //!                     ├──► token_secrets  tokens in Secrets that request one
 //!                     ├──► quotas         usage of each ResourceQuota
 //!                     ├──► roles          aggregated ClusterRoles
+//!                     ├──► policy_types   type checks of ValidatingAdmissionPolicies
 //!                     └──► crd            names, establishing, clean-up (`crate::crd`)
 //! every minute ──────────► housekeeping   expired events and history
 //! ```
@@ -17,6 +18,7 @@ pub(crate) mod garbage;
 mod housekeeping;
 pub(crate) mod keyed;
 pub(crate) mod namespaces;
+mod policy_types;
 mod quotas;
 pub(crate) mod retry;
 pub(crate) mod roles;
@@ -61,7 +63,7 @@ impl Follower {
     }
 }
 
-const FOLLOWERS: usize = 7;
+const FOLLOWERS: usize = 8;
 
 /// The buckets that each controller watches, in the order of [`start`].
 const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
@@ -72,6 +74,7 @@ const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
     accounts::watches,
     token_secrets::watches,
     roles::watches,
+    policy_types::watches,
 ];
 
 fn everything(_: &str) -> bool {
@@ -80,7 +83,7 @@ fn everything(_: &str) -> bool {
 
 /// Starts all controllers. They end when the server shuts down and its channels close.
 pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
-    let [a, b, c, d, e, f, g] = changes;
+    let [a, b, c, d, e, f, g, h] = changes;
     tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), parts.clone(), a));
     tokio::spawn(garbage::run(parts.clone(), b));
     tokio::spawn(keyed::run(namespaces::Namespaces::default(), parts.clone(), c));
@@ -88,6 +91,7 @@ pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
     tokio::spawn(keyed::run(accounts::Accounts, parts.clone(), e));
     tokio::spawn(keyed::run(token_secrets::TokenSecrets, parts.clone(), f));
     tokio::spawn(roles::run(parts.clone(), g));
+    tokio::spawn(keyed::run(policy_types::PolicyTypes, parts.clone(), h));
     tokio::spawn(housekeeping::run(parts.clone()));
 }
 

@@ -22,7 +22,7 @@ rules:
 - {level: Metadata, nonResourceURLs: ["/version"]}
 "#;
 
-async fn audited() -> (Client, TempDir) {
+pub async fn audited() -> (Client, TempDir) {
     let dir = tempfile::tempdir().expect("a directory");
     let options = LogOptions {
         path: dir.path().join("audit.log"),
@@ -36,7 +36,7 @@ async fn audited() -> (Client, TempDir) {
 }
 
 /// Waits until the log has so many events about a path.
-async fn events(dir: &TempDir, path: &str, count: usize) -> Vec<Value> {
+pub async fn events(dir: &TempDir, path: &str, count: usize) -> Vec<Value> {
     for _ in 0..1000 {
         let text = std::fs::read_to_string(dir.path().join("audit.log")).expect("the log");
         let all = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));

@@ -1,6 +1,7 @@
 //! Tests of the whole server in process.
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod admission_policies;
 mod attacks;
 mod audit;
 mod autoscalers;

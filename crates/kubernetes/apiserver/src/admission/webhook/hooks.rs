@@ -8,8 +8,8 @@ use capstan_schema::selector::LabelSelector;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::conditions::Conditions;
-use super::rules::Rule;
+use crate::admission::conditions::Conditions;
+use crate::admission::rules::Rule;
 use crate::auth::ObjectSource;
 use crate::webhook_client::ClientConfig;
 
@@ -60,7 +60,7 @@ impl Hook {
                 .filter_map(|version| version.as_str().map(str::to_owned))
                 .collect(),
             reinvoke: text("reinvocationPolicy") == Some("IfNeeded"),
-            conditions: Conditions::compile(list("matchConditions"), ignore_failure),
+            conditions: Conditions::compile(list("matchConditions"), false, ignore_failure),
             name,
         }
     }

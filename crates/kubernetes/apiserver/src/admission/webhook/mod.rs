@@ -8,15 +8,12 @@
 //! A webhook gets the object in a version that its rules name. Between two mutating webhooks the object stays in the
 //! version of the last one and is converted only when the next needs another.
 
-mod conditions;
 mod hooks;
 #[cfg(test)]
 mod identity_tests;
-mod review;
-mod rules;
+pub(super) mod review;
 #[cfg(test)]
 mod tests;
-mod versioned_objects;
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -25,16 +22,17 @@ use std::sync::Arc;
 use capstan_env::Env;
 use capstan_schema::memory::{self, MemoryBudget};
 use capstan_schema::patch::json::Patch;
-use conditions::Input;
 use futures::future::{BoxFuture, join_all};
 use hooks::{Hook, Hooks};
 use serde_json::Value;
-use versioned_objects::VersionedObjects;
 
+use super::policy::{RequestAuthorizer, Subject};
+use super::reinvocation::Reinvocation;
+use super::versioned_objects::VersionedObjects;
 use super::{
-    Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,
+    Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Representations, namespaces,
 };
-use crate::auth::{ObjectSource, bucket};
+use crate::auth::{Authorizer, ObjectSource, bucket};
 use crate::status::{Result, Status};
 use crate::webhook_client::WebhookClient;
 
@@ -42,6 +40,7 @@ use crate::webhook_client::WebhookClient;
 pub struct Webhooks {
     client: Arc<WebhookClient>,
     source: Arc<dyn ObjectSource>,
+    authorizer: Arc<dyn Authorizer>,
     env: Env,
     mutating: Hooks,
     validating: Hooks,
@@ -63,11 +62,17 @@ enum Failure {
 }
 
 impl Webhooks {
-    /// Reads configurations and namespaces from `source`.
-    pub fn new(client: Arc<WebhookClient>, source: Arc<dyn ObjectSource>, env: Env) -> Self {
+    /// Reads configurations and namespaces from `source`. Conditions may ask `authorizer`.
+    pub fn new(
+        client: Arc<WebhookClient>,
+        source: Arc<dyn ObjectSource>,
+        authorizer: Arc<dyn Authorizer>,
+        env: Env,
+    ) -> Self {
         Self {
             client,
             source,
+            authorizer,
             env,
             mutating: Hooks::new(bucket::MUTATING_WEBHOOKS),
             validating: Hooks::new(bucket::VALIDATING_WEBHOOKS),
@@ -84,14 +89,16 @@ impl Webhooks {
         if matching.is_empty() {
             return Ok(());
         }
-        let mut reinvocation = Reinvocation::default();
-        self.mutating_round(attributes, representations, &matching, &mut reinvocation, None).await?;
-        if !reinvocation.changed {
-            return Ok(());
-        }
-        // A webhook that was not called the first time is not called now, even if it matches now.
-        let again = std::mem::take(&mut reinvocation.again);
-        self.mutating_round(attributes, representations, &matching, &mut reinvocation, Some(&again)).await
+        let mut reinvocation = std::mem::take(&mut attributes.reinvocations.webhooks);
+        // In the second pass, a webhook that was not called in the first is not called, even if it matches now.
+        let only =
+            attributes.reinvocations.second_pass.then(|| reinvocation.enter(attributes.object.as_ref()));
+        let outcome = self
+            .mutating_round(attributes, representations, &matching, &mut reinvocation, only.as_ref())
+            .await;
+        reinvocation.leave(attributes.object.as_ref());
+        attributes.reinvocations.webhooks = reinvocation;
+        outcome
     }
 
     async fn mutating_round(
@@ -118,7 +125,7 @@ impl Webhooks {
                 reinvocation.record_change();
             }
             if hook.reinvoke {
-                reinvocation.called.insert(hook.id.clone());
+                reinvocation.record_run(&hook.id);
             }
             outcome.map(|_| ()).or_else(|failure| hook.apply_failure_policy(failure))?;
         }
@@ -253,7 +260,7 @@ impl Webhooks {
         representations: &dyn Representations,
     ) -> Result<bool> {
         let Invocation { hook, kind, .. } = invocation;
-        let in_namespace = self.namespace_selected(hook, attributes, form);
+        let in_namespace = namespaces::selected(&hook.namespaces, attributes, form.object(), &*self.source);
         let object_selected = form.selected(&hook.objects);
         // If one selector does not match, an error of the other does not matter.
         if matches!(in_namespace, Ok(false)) || matches!(object_selected, Ok(false)) {
@@ -270,40 +277,18 @@ impl Webhooks {
         };
         let seen = converted.as_ref().unwrap_or(form);
         let request = Value::Object(review::request(attributes, &attributes.resource, kind));
-        let input = Input {
+        let subject = Subject {
             object: seen.object().unwrap_or(&Value::Null),
             old_object: seen.old_object().unwrap_or(&Value::Null),
             request: &request,
+            params: &Value::Null,
+            namespace: &Value::Null,
+            authorizer: RequestAuthorizer::of(attributes, &self.authorizer),
         };
-        hook.conditions.hold(&input).map_err(|why| {
+        hook.conditions.hold(&subject).map_err(|why| {
             let GroupVersionResource { group, resource, .. } = &attributes.resource;
             Status::forbidden(group, resource, &attributes.name, why)
         })
-    }
-
-    fn namespace_selected(
-        &self,
-        hook: &Hook,
-        attributes: &AdmissionAttributes,
-        form: &VersionedObjects<'_>,
-    ) -> Result<bool> {
-        let is_namespace = attributes.resource.resource == "namespaces";
-        if attributes.namespace.is_empty() && !is_namespace {
-            return Ok(true);
-        }
-        let selector = hook.namespaces.as_ref().map_err(Status::internal)?;
-        if selector.is_empty() {
-            return Ok(true);
-        }
-        let labels = |namespace: &Value| selector.matches_labels(namespace["metadata"]["labels"].as_object());
-        let written = matches!(attributes.operation, Operation::Create | Operation::Update);
-        if is_namespace && attributes.subresource.is_empty() && written {
-            return Ok(form.object().is_some_and(labels));
-        }
-        let namespace = self.source.get(bucket::NAMESPACES, &attributes.namespace);
-        let namespace =
-            namespace.ok_or_else(|| Status::not_found("", "namespaces", &attributes.namespace))?;
-        Ok(labels(&namespace))
     }
 }
 
@@ -388,22 +373,4 @@ fn is_exempt(attributes: &AdmissionAttributes) -> bool {
                 | "MutatingAdmissionPolicy"
                 | "MutatingAdmissionPolicyBinding"
         )
-}
-
-/// Which webhooks must be called again.
-#[derive(Default)]
-struct Reinvocation {
-    /// Whether a webhook changed the object.
-    changed: bool,
-    /// Called since the last change, with reinvocation enabled.
-    called: HashSet<String>,
-    /// Called before a change.
-    again: HashSet<String>,
-}
-
-impl Reinvocation {
-    fn record_change(&mut self) {
-        self.changed = true;
-        self.again.extend(self.called.drain());
-    }
 }

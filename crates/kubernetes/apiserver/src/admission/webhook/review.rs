@@ -19,7 +19,7 @@ const MAX_DENIAL: usize = 16 * 1024;
 const MAX_CAUSES: usize = 100;
 
 /// The request of a review without uid and objects, for `matchConditions`.
-pub(super) fn request(
+pub(in crate::admission) fn request(
     attributes: &AdmissionAttributes,
     resource: &GroupVersionResource,
     kind: &GroupVersionKind,

@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::*;
-use crate::admission::Warnings;
-use crate::auth::User;
+use crate::admission::{Operation, Warnings};
 use crate::auth::testing::Objects;
+use crate::auth::{AlwaysAllow, User};
 use crate::webhook_client::testing::Server;
 
 /// A resource served as v1 (with `size`) and v1beta1 (with `replicas`).
@@ -65,6 +65,8 @@ fn create(object: Value) -> AdmissionAttributes {
         dry_run: false,
         user: User::new("ada", ["devs"]),
         warnings: Warnings::default(),
+        annotations: Default::default(),
+        reinvocations: Default::default(),
     }
 }
 
@@ -110,7 +112,7 @@ fn plane(mutating: &[Value], validating: &[Value]) -> Plane {
     objects.put(bucket::NAMESPACES, json!({"metadata": {"name": "ns", "labels": {"team": "a"}}}));
     let env = Env::system();
     let client = Arc::new(WebhookClient::new(objects.clone(), env.clone()));
-    Plane { webhooks: Webhooks::new(client, objects.clone(), env), objects }
+    Plane { webhooks: Webhooks::new(client, objects.clone(), Arc::new(AlwaysAllow), env), objects }
 }
 
 /// A response to a review.
@@ -272,7 +274,8 @@ async fn a_webhook_is_asked_again_if_a_later_one_changed_the_object() {
     ];
     let plane = plane(&hooks, &[]);
     let mut request = create(widget());
-    plane.webhooks.mutate(&mut request, &Widgets).await.unwrap();
+    let webhooks: Arc<dyn Admission> = Arc::new(plane.webhooks);
+    crate::admission::mutate(&[webhooks], &mut request, &Widgets).await.unwrap();
     // The change is the third's own, so it and those after it have seen it.
     assert_eq!(called(&server), ["first", "once", "grow", "last", "first"]);
     assert_eq!(request.object.unwrap()["spec"]["size"], 2);
@@ -502,10 +505,13 @@ async fn conditions_that_fail_stop_the_request_unless_failures_are_ignored() {
         let plane = plane(&[], &[hook(&server, "h", changes)]);
         plane.webhooks.validate(&create(widget()), &Widgets).await.unwrap();
     }
-    let unsupported = json!([{"name": "a", "expression": "authorizer.path('/').check('get').allowed()"}]);
-    let plane = plane(&[], &[hook(&server, "h", json!({"matchConditions": unsupported}))]);
-    let refusal = plane.webhooks.validate(&create(widget()), &Widgets).await.unwrap_err();
-    assert!(refusal.message.contains("undeclared reference to 'authorizer'"), "{}", refusal.message);
+    let unknown = json!([{"name": "a", "expression": "params.x"}]);
+    let refused = plane(&[], &[hook(&server, "h", json!({"matchConditions": unknown}))]);
+    let refusal = refused.webhooks.validate(&create(widget()), &Widgets).await.unwrap_err();
+    assert!(refusal.message.contains("undeclared reference to 'params'"), "{}", refusal.message);
+    let asks = json!([{"name": "a", "expression": "!authorizer.path('/').check('get').allowed()"}]);
+    let plane = plane(&[], &[hook(&server, "h", json!({"matchConditions": asks}))]);
+    plane.webhooks.validate(&create(widget()), &Widgets).await.unwrap();
     assert!(called(&server).is_empty());
 }
 

@@ -1,10 +1,10 @@
-//! Rules of webhooks.
+//! Rules of webhooks and policies: which requests they are about.
 
 use serde_json::Value;
 
 use crate::admission::{AdmissionAttributes, GroupVersionResource};
 
-/// One entry of a webhook's `rules`.
+/// One entry of `rules` or `resourceRules`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rule {
     operations: Vec<String>,

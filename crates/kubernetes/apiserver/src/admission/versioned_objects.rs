@@ -1,4 +1,4 @@
-//! The object of a request in the version that a webhook needs.
+//! The object of a request in the version that a webhook or a policy needs.
 
 use std::borrow::Cow;
 use std::sync::Arc;

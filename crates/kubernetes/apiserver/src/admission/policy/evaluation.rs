@@ -1,0 +1,138 @@
+//! Evaluates the expressions of a policy about one request with one parameter.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use capstan_builtin::expressions::types;
+use capstan_cel::{Activation, Budget, ComputedVariables, EvalError, Value as CelValue, run_with_stack};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::access::RequestAuthorizer;
+use super::compiled::{Expression, Variable};
+
+/// Upstream's text for a policy whose expressions cost too much together.
+pub(in crate::admission) const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// Variables that refer to each other in a chain of this length get a larger stack.
+const DEEP_CHAIN: usize = 16;
+
+/// What expressions see: one request in one version, with one parameter.
+pub(in crate::admission) struct Subject<'a> {
+    pub(in crate::admission) object: &'a Value,
+    pub(in crate::admission) old_object: &'a Value,
+    /// The AdmissionRequest without its objects.
+    pub(in crate::admission) request: &'a Value,
+    /// Null without parameters.
+    pub(in crate::admission) params: &'a Value,
+    /// Null for cluster-scoped objects.
+    pub(in crate::admission) namespace: &'a Value,
+    pub(in crate::admission) authorizer: RequestAuthorizer,
+}
+
+impl<'a> Subject<'a> {
+    /// As upstream, values are untyped at run time, whatever their declared types are.
+    pub(in crate::admission) fn activation(&self, with_authorizer: bool) -> Activation<'a> {
+        let any = &types().any;
+        let activation = Activation::new()
+            .bind("object", self.object, any)
+            .bind("oldObject", self.old_object, any)
+            .bind("request", self.request, any)
+            .bind("params", self.params, any)
+            .bind("namespaceObject", self.namespace, any);
+        if !with_authorizer {
+            return activation;
+        }
+        activation
+            .bind_value("authorizer", self.authorizer.value())
+            .bind_value("authorizer.requestResource", self.authorizer.request_resource())
+    }
+}
+
+/// The budget of all expressions is spent.
+#[derive(Debug)]
+pub(super) struct OutOfBudget;
+
+/// Evaluates expressions that share the values of the policy's variables.
+pub(super) struct Evaluation<'a> {
+    activation: Activation<'a>,
+    variables: &'a [Variable],
+    values: Mutex<Vec<Option<Result<CelValue<'a>, EvalError>>>>,
+    /// Cost of variables since it was last charged.
+    cost: AtomicU64,
+    /// Variables that are being computed.
+    depth: AtomicUsize,
+}
+
+impl<'a> Evaluation<'a> {
+    pub(super) fn new(activation: Activation<'a>, variables: &'a [Variable]) -> Self {
+        Self {
+            activation,
+            variables,
+            values: Mutex::new(vec![None; variables.len()]),
+            cost: AtomicU64::new(0),
+            depth: AtomicUsize::new(0),
+        }
+    }
+
+    /// The value of an expression, or upstream's text of its error.
+    pub(super) fn run(
+        &self,
+        expression: &Expression,
+        budget: &mut Budget,
+    ) -> Result<Result<CelValue<'a>, String>, OutOfBudget> {
+        let program = match &expression.program {
+            Ok(program) => program,
+            Err(error) => return Ok(Err(format!("compilation error: {error}"))),
+        };
+        let outcome = program.evaluate_with(&self.activation, self, budget);
+        budget.spend(self.cost.swap(0, Ordering::Relaxed)).map_err(|_| OutOfBudget)?;
+        match outcome {
+            Ok(value) => Ok(Ok(value)),
+            Err(EvalError::BudgetExceeded) => Err(OutOfBudget),
+            Err(error) => Ok(Err(format!("expression '{}' resulted in error: {error}", expression.text))),
+        }
+    }
+
+    fn variable(&self, index: usize) -> Result<CelValue<'a>, EvalError> {
+        if let Some(known) = &self.values.lock()[index] {
+            return known.clone();
+        }
+        let Variable { name, expression } = &self.variables[index];
+        let value = match &expression.program {
+            Err(error) => {
+                Err(EvalError::new(format!("composited variable {name:?} fails to compile: {error}")))
+            }
+            Ok(program) => {
+                // Only the limit of one call applies here; the cost is charged with the expression.
+                let mut budget = Budget::new(i64::MAX);
+                let depth = self.depth.fetch_add(1, Ordering::Relaxed);
+                let outcome = run_with_stack(depth == DEEP_CHAIN, || {
+                    program.evaluate_with(&self.activation, self, &mut budget)
+                });
+                self.depth.fetch_sub(1, Ordering::Relaxed);
+                self.cost.fetch_add(budget.last_cost(), Ordering::Relaxed);
+                let outcome = outcome.unwrap_or_else(|error| Err(EvalError::new(error.to_string())));
+                outcome.map_err(|error| {
+                    EvalError::new(format!("composited variable {name:?} fails to evaluate: {error}"))
+                })
+            }
+        };
+        self.values.lock()[index] = Some(value.clone());
+        value
+    }
+}
+
+impl<'a> ComputedVariables<'a> for Evaluation<'a> {
+    fn compute(&self, name: &str) -> Option<Result<CelValue<'a>, EvalError>> {
+        if name == "variables" {
+            let all = self.variables.iter().enumerate();
+            let all = all.map(|(index, variable)| Ok((variable.name.as_str(), self.variable(index)?)));
+            return Some(all.collect::<Result<Vec<_>, _>>().map(CelValue::map));
+        }
+        let name = name.strip_prefix("variables.")?;
+        // A later variable of the same name replaces an earlier one, as upstream.
+        let index = self.variables.iter().rposition(|variable| variable.name == name)?;
+        Some(self.variable(index))
+    }
+}
