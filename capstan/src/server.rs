@@ -91,10 +91,10 @@ pub struct LimitArgs {
     /// Most open connections from one IPv4 address or one IPv6 /64 network; 0 for no limit
     #[arg(long, value_name = "COUNT", default_value_t = ConnectionLimits::default().per_address)]
     max_connections_per_address: usize,
-    /// Most requests answered at once that only read, without watches; further ones get 429; 0 for no limit
+    /// Seats for requests that only read; priority levels share them with those for writes; 0 for no limit
     #[arg(long, value_name = "COUNT", default_value_t = InFlightLimits::default().read_only)]
     max_requests_inflight: usize,
-    /// Most other requests answered at once; further ones get 429; 0 for no limit
+    /// Seats for all other requests; 0 for no limit
     #[arg(long, value_name = "COUNT", default_value_t = InFlightLimits::default().mutating)]
     max_mutating_requests_inflight: usize,
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::auth::rbac::{self, Reconciliation};
 use crate::call::Call;
+use crate::controllers::flow_control;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
 use crate::parts::ServerParts;
@@ -17,12 +18,12 @@ use crate::verbs::delete::delete_object;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Reconciles the bootstrap policy. Idempotent; runs at every start, before [`objects`].
+/// Reconciles the bootstrap policy and the priority levels. Idempotent; runs at every start, before [`objects`].
 pub(crate) async fn policy(parts: &Arc<ServerParts>) -> Result<()> {
     for object in rbac::bootstrap_policy() {
         reconcile(parts, object).await?;
     }
-    Ok(())
+    flow_control::ensure(parts).await
 }
 
 /// Creates other missing objects. Idempotent; runs at every start.

@@ -14,8 +14,8 @@ use crate::audit::Audit;
 use crate::auth::{Authorizer, ObjectSource};
 use crate::conversion::Conversions;
 use crate::digest::Digest;
+use crate::flow_control::InFlightLimits;
 use crate::front::ConnectionLimits;
-use crate::in_flight::InFlightLimits;
 
 pub struct Config {
     data_dir: Option<PathBuf>,

@@ -25,9 +25,9 @@ use crate::conversion::Conversions;
 use crate::crd::controller::Definitions;
 use crate::digest::Digest;
 use crate::discovery::Discovery;
+use crate::flow_control::FlowControl;
 use crate::front::Connections;
 use crate::http::options::Query;
-use crate::in_flight::RequestsInFlight;
 use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::openapi::OpenApi;
@@ -62,7 +62,7 @@ pub(crate) struct ServerParts {
     pub metrics: Metrics,
     /// Open connections of a listener.
     pub connections: Arc<Connections>,
-    pub in_flight: RequestsInFlight,
+    pub flow_control: FlowControl,
     /// Records requests, if configured.
     pub audit: Option<Arc<Audit>>,
     /// Locks for counting and taking quota, per namespace.
@@ -105,7 +105,7 @@ impl ServerParts {
             admission,
             conversions,
             rbac,
-            authenticator: Authenticator::new(tokens, objects, env.clone()).with_oidc(config.oidc),
+            authenticator: Authenticator::new(tokens, objects.clone(), env.clone()).with_oidc(config.oidc),
             followers,
             definitions: Definitions::default(),
             discovery: Discovery::default(),
@@ -115,7 +115,7 @@ impl ServerParts {
             pods: config.pods,
             metrics: Metrics::default(),
             connections: Arc::new(Connections::new(config.connections)),
-            in_flight: RequestsInFlight::new(config.in_flight),
+            flow_control: FlowControl::new(config.in_flight, objects.clone()),
             audit: config.audit,
             quota_locks: QuotaLocks::default(),
             store,

@@ -21,6 +21,7 @@ use crate::auth::{Attributes, User};
 use crate::call::Call;
 use crate::config::{Config, Policy, StartError};
 use crate::digest::Digest;
+use crate::flow_control::Classification;
 use crate::http::body;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
@@ -128,6 +129,9 @@ impl Server {
             compression::compress(&mut reply);
         }
         let headers = reply.headers_mut();
+        if let Some(classification) = &about.classification {
+            classification.set_headers(headers);
+        }
         for text in warnings.header_values() {
             // As upstream, non-ASCII text is sent as UTF-8.
             if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
@@ -141,6 +145,17 @@ impl Server {
             reply::without_body(&mut reply);
         }
         reply
+    }
+
+    /// How many objects the collection of a request has.
+    fn stored_objects(&self, info: &RequestInfo) -> usize {
+        let registry = self.parts.registry.load();
+        let Some(resource) = registry.find(&info.group, &info.version, &info.resource) else { return 0 };
+        let prefix = match info.namespace.as_str() {
+            namespace if resource.namespaced && !namespace.is_empty() => format!("{namespace}/"),
+            _ => String::new(),
+        };
+        self.parts.store.snapshot(&resource.bucket).count(&prefix)
     }
 
     /// Handles a request. `about` collects what the metrics and the audit log need.
@@ -187,7 +202,11 @@ impl Server {
             }
             request.user = user;
         }
-        let _seat = match self.parts.in_flight.enter(&info, &request.user) {
+        let objects = || self.stored_objects(&info);
+        let (classification, seat) =
+            self.parts.flow_control.enter(&info, &query, &request.user, objects).await;
+        about.classification = classification;
+        let _seat = match seat {
             Ok(seat) => seat,
             Err(too_many) => return Ok(too_many.reply()),
         };
@@ -267,6 +286,7 @@ struct About {
     resource: Option<Arc<Resource>>,
     warnings: Warnings,
     annotations: AuditAnnotations,
+    classification: Option<Classification>,
     record: Option<Record>,
 }
 

@@ -31,6 +31,8 @@ pub mod bucket {
     pub const SERVICES: &str = "/services";
     pub const ENDPOINTS: &str = "/endpoints";
     pub const ENDPOINT_SLICES: &str = "discovery.k8s.io/endpointslices";
+    pub const FLOW_SCHEMAS: &str = "flowcontrol.apiserver.k8s.io/flowschemas";
+    pub const PRIORITY_LEVELS: &str = "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations";
     pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
     pub const MUTATING_WEBHOOKS: &str = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
     pub const VALIDATING_POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";

@@ -9,11 +9,13 @@
 //!                     ├──► quotas         usage of each ResourceQuota
 //!                     ├──► roles          aggregated ClusterRoles
 //!                     ├──► policy_types   type checks of ValidatingAdmissionPolicies
+//!                     ├──► flow_control   priority levels and flow schemas that every server has
 //!                     └──► crd            names, establishing, clean-up (`crate::crd`)
 //! every minute ──────────► housekeeping   expired events and history
 //! ```
 
 pub(crate) mod accounts;
+pub(crate) mod flow_control;
 pub(crate) mod garbage;
 mod housekeeping;
 pub(crate) mod keyed;
@@ -63,7 +65,7 @@ impl Follower {
     }
 }
 
-const FOLLOWERS: usize = 8;
+const FOLLOWERS: usize = 9;
 
 /// The buckets that each controller watches, in the order of [`start`].
 const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
@@ -75,6 +77,7 @@ const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
     token_secrets::watches,
     roles::watches,
     policy_types::watches,
+    flow_control::watches,
 ];
 
 fn everything(_: &str) -> bool {
@@ -83,7 +86,7 @@ fn everything(_: &str) -> bool {
 
 /// Starts all controllers. They end when the server shuts down and its channels close.
 pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
-    let [a, b, c, d, e, f, g, h] = changes;
+    let [a, b, c, d, e, f, g, h, i] = changes;
     tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), parts.clone(), a));
     tokio::spawn(garbage::run(parts.clone(), b));
     tokio::spawn(keyed::run(namespaces::Namespaces::default(), parts.clone(), c));
@@ -92,6 +95,7 @@ pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
     tokio::spawn(keyed::run(token_secrets::TokenSecrets, parts.clone(), f));
     tokio::spawn(roles::run(parts.clone(), g));
     tokio::spawn(keyed::run(policy_types::PolicyTypes, parts.clone(), h));
+    tokio::spawn(flow_control::run(parts.clone(), i));
     tokio::spawn(housekeeping::run(parts.clone()));
 }
 

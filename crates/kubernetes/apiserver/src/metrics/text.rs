@@ -15,6 +15,7 @@ pub(crate) fn expose(parts: &ServerParts) -> String {
     page.connections(parts);
     page.objects(parts);
     page.store(parts);
+    page.0.push_str(&parts.flow_control.metrics());
     page.process();
     for other in &*parts.metrics.others.lock() {
         page.0.push_str(&other());
