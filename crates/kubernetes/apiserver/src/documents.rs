@@ -2,7 +2,6 @@
 
 use ::http::{HeaderValue, Method, StatusCode, header, request};
 use bytes::Bytes;
-use capstan_store::Health;
 
 use crate::auth::{Attributes, MASTERS, User, forbidden};
 use crate::discovery::Document;
@@ -13,7 +12,7 @@ use crate::parts::ServerParts;
 use crate::registry::Registry;
 use crate::reply::{self, Reply, ReplyBody};
 use crate::status::{Result, Status};
-use crate::{backup, discovery, metrics, openapi, respond, route};
+use crate::{backup, discovery, health, metrics, openapi, respond, route};
 use serde_json::json;
 
 /// Serves a non-resource path.
@@ -34,7 +33,9 @@ pub(crate) async fn serve(
     }
     let registry = server.registry.load_full();
     match parts.as_slice() {
-        ["healthz" | "livez" | "readyz", rest @ ..] => return Ok(health(server, head, parts[0], rest)),
+        ["healthz" | "livez" | "readyz", rest @ ..] => {
+            return Ok(health::serve(server, head, parts[0], rest));
+        }
         ["metrics"] => {
             let content_type = "text/plain; version=0.0.4; charset=utf-8";
             let body = ReplyBody::full(metrics::expose(server));
@@ -142,9 +143,9 @@ fn paths(registry: &Registry) -> Bytes {
         paths.push(format!("/apis/{}", group.name));
         paths.extend(group.versions.iter().map(|v| format!("/apis/{}/{v}", group.name)));
     }
-    for check in ["healthz", "livez", "readyz"] {
-        paths.push(format!("/{check}"));
-        paths.extend(CHECKS.iter().map(|c| format!("/{check}/{c}")));
+    for endpoint in health::ENDPOINTS {
+        paths.push(format!("/{endpoint}"));
+        paths.extend(health::checks(endpoint).map(|check| format!("/{endpoint}/{check}")));
     }
     paths
         .extend(["/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/version"].map(str::to_owned));
@@ -200,50 +201,4 @@ fn openid_reply(content_type: &'static str, value: &serde_json::Value) -> Reply 
     let mut reply = reply::with_type(StatusCode::OK, content_type, ReplyBody::full(value.to_string()));
     reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
     reply
-}
-
-/// Checks that can be requested separately: `/readyz/ping`.
-const CHECKS: [&str; 3] = ["ping", "log", "store"];
-
-fn health(server: &ServerParts, head: &request::Parts, kind: &str, rest: &[&str]) -> Reply {
-    // A restart does not free a full disk, and reads and deletes work: the server is alive, but not ready for writes.
-    let healthy = |check: &str| match server.store.health() {
-        _ if check != "store" => true,
-        Health::Writable => true,
-        Health::Full => kind != "readyz",
-        Health::Failed(_) | Health::Closed => false,
-    };
-    match rest {
-        [] => {
-            let failed: Vec<&str> = CHECKS.into_iter().filter(|c| !healthy(c)).collect();
-            let verbose = head.uri.query().is_some_and(|q| q.contains("verbose"));
-            if failed.is_empty() && !verbose {
-                return reply::text(StatusCode::OK, "ok");
-            }
-            let mut lines = String::new();
-            for check in CHECKS {
-                let line = if healthy(check) {
-                    format!("[+]{check} ok\n")
-                } else {
-                    format!("[-]{check} failed: reason withheld\n")
-                };
-                lines.push_str(&line);
-            }
-            let word = if failed.is_empty() { "passed" } else { "failed" };
-            lines.push_str(&format!("{kind} check {word}\n"));
-            let code = if failed.is_empty() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
-            reply::text(code, lines)
-        }
-        [check] if CHECKS.contains(check) => {
-            if healthy(check) {
-                reply::text(StatusCode::OK, "ok")
-            } else {
-                reply::text(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    format!("internal server error: {check} failed"),
-                )
-            }
-        }
-        _ => reply::failure(&Status::no_such_path()),
-    }
 }

@@ -25,6 +25,7 @@ mod fields;
 mod flow_control;
 
 pub mod front;
+mod health;
 mod http;
 mod local;
 mod metrics;

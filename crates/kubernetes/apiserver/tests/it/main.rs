@@ -12,6 +12,7 @@ mod documents;
 mod flow_control;
 mod full_disk;
 mod fuzz;
+mod health;
 mod housekeeping;
 mod lifecycle;
 mod objects;
