@@ -36,7 +36,7 @@ fn earlier<Old: Object, New: Object>(up: Step, down: Step) -> Earlier {
     Earlier { kind, version, up, down, read_earlier: read::<Old>, read_stored: read::<New> }
 }
 
-fn all() -> [Earlier; 11] {
+fn all() -> [Earlier; 13] {
     use v1beta3 as new;
     [
         earlier::<v1beta1::CloudStackCluster, new::CloudStackCluster>(zones_up, zones_down),
@@ -47,6 +47,8 @@ fn all() -> [Earlier; 11] {
         ),
         earlier::<v1beta1::CloudStackIsolatedNetwork, new::CloudStackIsolatedNetwork>(same, same),
         earlier::<v1beta1::CloudStackAffinityGroup, new::CloudStackAffinityGroup>(same, same),
+        earlier::<v1beta1::CloudStackMachineStateChecker, new::CloudStackMachineStateChecker>(same, same),
+        earlier::<v1beta2::CloudStackMachineStateChecker, new::CloudStackMachineStateChecker>(same, same),
         earlier::<v1beta2::CloudStackCluster, new::CloudStackCluster>(same, domains_down),
         earlier::<v1beta2::CloudStackFailureDomain, new::CloudStackFailureDomain>(same, same),
         earlier::<v1beta2::CloudStackMachine, new::CloudStackMachine>(same, same),

@@ -87,6 +87,18 @@ pub fn definitions() -> Vec<Value> {
                 version::<v1beta3::CloudStackMachine>(with_age(machine_columns())),
             ],
         ),
+        definition::<v1beta3::CloudStackMachineStateChecker>(
+            &[],
+            vec![
+                version::<v1beta1::CloudStackMachineStateChecker>(Vec::new()),
+                version::<v1beta2::CloudStackMachineStateChecker>(Vec::new()),
+                version::<v1beta3::CloudStackMachineStateChecker>(vec![
+                    text("InstanceID", ".spec.instanceID"),
+                    text("Ready", ".status.ready"),
+                    age(),
+                ]),
+            ],
+        ),
         definition::<v1beta3::CloudStackMachineTemplate>(
             &[],
             vec![

@@ -13,6 +13,10 @@ pub mod finalizer {
     pub const FAILURE_DOMAIN: &str = "cloudstackfailuredomain.infrastructure.cluster.x-k8s.io";
     /// On CloudStackIsolatedNetworks.
     pub const ISOLATED_NETWORK: &str = "cloudstackisolatednetwork.infrastructure.cluster.x-k8s.io";
+    /// On CloudStackClusters that CAPC showed in CloudStack's own list of clusters.
+    pub const CKS_CLUSTER: &str = "ckscluster.infrastructure.cluster.x-k8s.io";
+    /// On their CloudStackMachines.
+    pub const CKS_MACHINE: &str = "cksMachine.infrastructure.cluster.x-k8s.io";
     /// On CloudStackAffinityGroups.
     pub const AFFINITY_GROUP: &str = "affinitygroup.infrastructure.cluster.x-k8s.io";
 }
@@ -26,6 +30,16 @@ pub const CREATED_TAG: &str = "created_by_CAPC";
 /// On what a cluster uses in CloudStack.
 pub fn cluster_tag(cluster_uid: &str) -> String {
     format!("CAPC_cluster_{cluster_uid}")
+}
+
+/// The entry of a cluster in CloudStack's own list, up to the uid of its CloudStackCluster.
+pub fn cks_prefix(cluster: &str, infrastructure: &str) -> String {
+    format!("{cluster} - {infrastructure} - ")
+}
+
+/// The entry of a cluster in CloudStack's own list.
+pub fn cks_cluster(cluster: &str, infrastructure: &str, uid: &str) -> String {
+    format!("{}{uid}", cks_prefix(cluster, infrastructure))
 }
 
 /// What a machine's Node is known by.

@@ -10,7 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::record::record;
 use crate::v1beta2::{CloudStackIsolatedNetworkStatus, FailureDomainSpec, Ready, any_object};
-use crate::v1beta3::{Address, DiskOffering, Endpoint, Identifier};
+use crate::v1beta3::{
+    Address, CloudStackMachineStateCheckerSpec, CloudStackMachineStateCheckerStatus, DiskOffering, Endpoint,
+    Identifier,
+};
 
 macro_rules! kinds {
     ($($kind:ident = $name:literal, $plural:literal;)*) => {$(
@@ -24,6 +27,7 @@ kinds! {
     CloudStackMachineTemplate = "CloudStackMachineTemplate", "cloudstackmachinetemplates";
     CloudStackIsolatedNetwork = "CloudStackIsolatedNetwork", "cloudstackisolatednetworks";
     CloudStackAffinityGroup = "CloudStackAffinityGroup", "cloudstackaffinitygroups";
+    CloudStackMachineStateChecker = "CloudStackMachineStateChecker", "cloudstackmachinestatecheckers";
 }
 
 wire! {
@@ -74,6 +78,16 @@ wire! {
         pub spec: CloudStackIsolatedNetworkSpec,
         /// What was observed.
         pub status: CloudStackIsolatedNetworkStatus,
+    }
+
+    /// A machine whose Machine is deleted when it stops.
+    pub struct CloudStackMachineStateChecker {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: CloudStackMachineStateCheckerSpec,
+        /// What was observed.
+        pub status: CloudStackMachineStateCheckerStatus,
     }
 
     /// Machines that are kept together or apart.

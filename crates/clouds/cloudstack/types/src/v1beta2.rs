@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::record::record;
 use crate::v1beta3::{
-    Address, CloudStackAffinityGroupSpec, DiskOffering, Endpoint, Identifier, SecretReference,
+    Address, CloudStackAffinityGroupSpec, CloudStackMachineStateCheckerSpec,
+    CloudStackMachineStateCheckerStatus, DiskOffering, Endpoint, Identifier, SecretReference,
 };
 
 macro_rules! kinds {
@@ -28,6 +29,7 @@ kinds! {
     CloudStackMachineTemplate = "CloudStackMachineTemplate", "cloudstackmachinetemplates";
     CloudStackIsolatedNetwork = "CloudStackIsolatedNetwork", "cloudstackisolatednetworks";
     CloudStackAffinityGroup = "CloudStackAffinityGroup", "cloudstackaffinitygroups";
+    CloudStackMachineStateChecker = "CloudStackMachineStateChecker", "cloudstackmachinestatecheckers";
 }
 
 wire! {
@@ -75,6 +77,16 @@ wire! {
         pub spec: CloudStackIsolatedNetworkSpec,
         /// What was observed.
         pub status: CloudStackIsolatedNetworkStatus,
+    }
+
+    /// A machine whose Machine is deleted when it stops.
+    pub struct CloudStackMachineStateChecker {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: CloudStackMachineStateCheckerSpec,
+        /// What was observed.
+        pub status: CloudStackMachineStateCheckerStatus,
     }
 
     /// Machines that are kept together or apart.

@@ -6,6 +6,7 @@ mod common;
 mod failure_domain;
 mod isolated_network;
 mod machine;
+mod machine_state_checker;
 mod machine_template;
 
 pub use affinity_group::{
@@ -21,6 +22,9 @@ pub use isolated_network::{
 };
 pub use machine::{
     CloudStackMachine, CloudStackMachineSpec, CloudStackMachineStatus, DiskOffering, MachineNetwork,
+};
+pub use machine_state_checker::{
+    CloudStackMachineStateChecker, CloudStackMachineStateCheckerSpec, CloudStackMachineStateCheckerStatus,
 };
 pub use machine_template::{
     CloudStackMachineTemplate, CloudStackMachineTemplateResource, CloudStackMachineTemplateSpec,
