@@ -65,6 +65,8 @@ ids! {
     NicId;
     /// A network.
     NetworkId;
+    /// An entry of a cluster in CloudStack's own list.
+    KubernetesClusterId;
     /// A virtual private cloud.
     VpcId;
     /// A network ACL.

@@ -6,6 +6,7 @@ mod events;
 mod firewall;
 mod identity;
 mod jobs;
+mod kubernetes;
 mod load_balancing;
 mod machines;
 mod networks;
@@ -31,6 +32,10 @@ pub use identity::{
     ListUsers,
 };
 pub use jobs::{ListAsyncJobs, QueryAsyncJobResult};
+pub use kubernetes::{
+    AddVirtualMachinesToKubernetesCluster, CreateKubernetesCluster, DeleteKubernetesCluster,
+    ListKubernetesClusters, RemoveVirtualMachinesFromKubernetesCluster,
+};
 pub use load_balancing::{
     AssignToLoadBalancerRule, CreateLoadBalancerRule, DeleteLoadBalancerRule, ListLoadBalancerMembers,
     ListLoadBalancerRuleInstances, ListLoadBalancerRules, RemoveFromLoadBalancerRule, UpdateLoadBalancerRule,
@@ -41,7 +46,8 @@ pub use machines::{
     StopVirtualMachine, UpdateVirtualMachine,
 };
 pub use networks::{
-    CreateNetwork, CreateVpc, DeleteNetwork, DeleteVpc, ListNetworks, ListVpcs, RestartNetwork,
+    CreateNetwork, CreateVpc, DeleteNetwork, DeleteVpc, ListNetworkAclLists, ListNetworks, ListVpcs,
+    RestartNetwork,
 };
 pub use offerings::{ListDiskOfferings, ListNetworkOfferings, ListServiceOfferings, ListVpcOfferings};
 pub use port_forwarding::{CreatePortForwardingRule, DeletePortForwardingRule, ListPortForwardingRules};

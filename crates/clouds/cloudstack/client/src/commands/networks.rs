@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use super::{Owner, Scope, TagPair};
-use crate::command::{calls, jobs, lists};
+use crate::command::{Stable, calls, jobs, lists};
 use crate::id::{AclId, NetworkId, NetworkOfferingId, NoId, VpcId, VpcOfferingId, ZoneId};
-use crate::model::{Done, GuestType, Network, Vpc};
+use crate::model::{Done, GuestType, Network, NetworkAclList, Vpc};
 
 /// Networks, newest first.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -112,7 +112,21 @@ pub struct DeleteVpc {
     pub id: VpcId,
 }
 
+/// Access lists of tiers: the two that every cloud has, and those of a virtual private cloud.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListNetworkAclLists {
+    /// The list with this id.
+    pub id: Option<AclId>,
+    /// Lists with this name.
+    pub name: Option<String>,
+    /// Those of this virtual private cloud, and the two that every cloud has.
+    pub vpcid: Option<VpcId>,
+}
+
+impl Stable for ListNetworkAclLists {}
+
 lists! {
+    ListNetworkAclLists: "listNetworkACLLists" => "networkacllist" NetworkAclList;
     ListNetworks: "listNetworks" => "network" Network;
     ListVpcs: "listVPCs" => "vpc" Vpc;
 }

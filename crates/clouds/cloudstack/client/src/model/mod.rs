@@ -9,6 +9,7 @@ mod affinity;
 mod event;
 mod identity;
 mod job;
+mod kubernetes;
 mod machine;
 mod network;
 mod offering;
@@ -27,10 +28,11 @@ pub use identity::{
     Account, Domain, Project, ProjectState, Quota, ResourceLimit, SshKeyPair, User, UserKeys, UserState,
 };
 pub use job::{AsyncJob, JobResult};
+pub use kubernetes::{ClusterMember, KubernetesCluster};
 pub use machine::{
     Destroyed, GroupMembership, MachineState, MachineUserData, Nic, SecondaryAddress, VirtualMachine,
 };
-pub use network::{GuestType, Network, NetworkService, NetworkState, Vpc, VpcState};
+pub use network::{GuestType, Network, NetworkAclList, NetworkService, NetworkState, Vpc, VpcState};
 pub use offering::{DiskOffering, NetworkMode, NetworkOffering, ServiceOffering, VpcOffering};
 pub use rule::{FirewallRule, LoadBalancerMember, LoadBalancerRule, PortForwardingRule, RuleState};
 pub use server::{Api, ApiParameter, Capability};

@@ -79,6 +79,8 @@ pub struct Network {
     pub vpcname: Option<String>,
     /// Its access list, for tiers.
     pub aclid: Option<AclId>,
+    /// The name of that.
+    pub aclname: Option<String>,
     /// `Static` or `Dynamic` on routed networks.
     pub ip4routing: Option<String>,
     /// Whether machines can be put into it.
@@ -105,6 +107,15 @@ impl Network {
     pub fn offers(&self, service: &str) -> bool {
         self.service.iter().any(|offered| offered.name == service)
     }
+}
+
+/// An access list of tiers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkAclList {
+    /// Its id.
+    pub id: AclId,
+    /// Its name.
+    pub name: Option<String>,
 }
 
 words! {
