@@ -22,6 +22,7 @@ pub mod decisions;
 pub mod definitions;
 mod doctor;
 mod error;
+mod fix;
 mod frame;
 mod installed;
 mod inventory;
@@ -29,6 +30,7 @@ pub mod order;
 mod plugin;
 mod relations;
 mod simulator;
+mod survey;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod versions;
@@ -42,6 +44,7 @@ pub use capstan_capi_core::secret::{Secret, SecretOutline};
 pub use contract::{Infrastructure, InfrastructureCluster, InfrastructureMachine, InitializationStatus};
 pub use doctor::{Finding, Severity};
 pub use error::ProviderError;
+pub use fix::{Failure, MachineGroup};
 pub use frame::{decide_cluster, decide_machine};
 pub use installed::Installed;
 pub use inventory::{
@@ -53,4 +56,5 @@ pub use relations::{
     watch_machine,
 };
 pub use simulator::{OpenSimulator, Simulator, SimulatorOptions};
+pub use survey::{Answers, Choice, CredentialField, CredentialValues, Flavor, Question, Surveyor};
 pub use versions::ProviderVersions;

@@ -10,7 +10,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::{
-    Capacity, Finding, Installed, Inventory, MachineModel, ProviderError, ProviderVersions, Simulator,
+    Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, ProviderError, ProviderVersions,
+    Simulator, Surveyor,
 };
 
 /// An entry in the program's list of clouds.
@@ -60,6 +61,11 @@ pub trait Provider: Send + Sync {
     /// All its error codes.
     fn codes(&self) -> &'static [Code];
 
+    /// Commands that fix a failure with one of its codes, for `why`. Words in capitals are for the user to replace.
+    fn fix(&self, _: &Failure<'_>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Its entry in clusterctl's inventory.
     fn installed(&self) -> Installed {
         Installed::infrastructure(self.name(), "capstan-system")
@@ -96,6 +102,16 @@ pub trait Provider: Send + Sync {
     /// Findings for `doctor`, above all whether the credentials are accepted. Must limit its own waiting.
     fn check<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
         Box::pin(ready(Vec::new()))
+    }
+
+    /// Cluster templates for `generate cluster` and `init`.
+    fn flavors(&self) -> &'static [Flavor] {
+        &[]
+    }
+
+    /// Proposals for `init`.
+    fn surveyor(&self) -> Option<&dyn Surveyor> {
+        None
     }
 
     /// Reads consoles for `console`.

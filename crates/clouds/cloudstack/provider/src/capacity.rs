@@ -114,7 +114,7 @@ fn hear(
     }
 }
 
-fn remaining(quota: &model::Quota) -> Left {
+pub(crate) fn remaining(quota: &model::Quota) -> Left {
     let amount = |amount: Option<model::Amount>| {
         amount.map(|amount| match amount {
             model::Amount::Limited(most) => Amount::Limited(most),

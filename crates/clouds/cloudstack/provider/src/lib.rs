@@ -23,6 +23,8 @@ mod deployments;
 mod drift;
 mod error;
 mod failure_domain;
+mod fix;
+mod init;
 mod inventory;
 mod isolated_network;
 mod leaving;

@@ -8,8 +8,8 @@ use capstan_cloudstack_types::v1beta3::CloudStackFailureDomain;
 use capstan_cloudstack_types::{admission, conversion, definitions};
 use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_provider_kit::{
-    Capacity, Finding, Installed, Inventory, MachineModel, OpenedProvider, Provider, ProviderError,
-    ProviderVersions, RunningProvider, Secret, Size, served,
+    Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider,
+    ProviderError, ProviderVersions, RunningProvider, Secret, Size, Surveyor, served,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -75,6 +75,10 @@ impl Provider for CloudStack {
         code::CATALOGUE
     }
 
+    fn fix(&self, failure: &Failure<'_>) -> Vec<String> {
+        crate::fix::commands(failure)
+    }
+
     /// In CAPC's namespace: the provider takes over from it.
     fn installed(&self) -> Installed {
         Installed::infrastructure(self.name(), "capc-system")
@@ -107,6 +111,14 @@ impl Provider for CloudStack {
     }
 
     fn inventory(&self) -> Option<&dyn Inventory> {
+        Some(self)
+    }
+
+    fn flavors(&self) -> &'static [Flavor] {
+        crate::init::FLAVORS
+    }
+
+    fn surveyor(&self) -> Option<&dyn Surveyor> {
         Some(self)
     }
 

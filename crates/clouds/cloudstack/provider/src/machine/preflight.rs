@@ -12,7 +12,7 @@ const UEFI: &str = "UEFI";
 
 /// The Kubernetes version in an image's name, as image-builder names images: `ubuntu-2404-kube-v1.36.0`,
 /// `kube-v1.27.2/rhel-8`. Names without one say nothing.
-fn version_in(name: &str) -> Option<&str> {
+pub(crate) fn version_in(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once("kube-v")?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
     let version = rest[..end].trim_end_matches('.');

@@ -1,0 +1,82 @@
+//! What a first cluster on a cloud needs: the provider's part of `capstan init` and `capstan generate cluster`.
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+
+use crate::{Finding, ProviderError};
+
+/// A cluster template with variables, as `clusterctl generate cluster` reads it.
+#[derive(Debug, Clone, Copy)]
+pub struct Flavor {
+    /// Empty for the default.
+    pub name: &'static str,
+    pub template: &'static str,
+}
+
+/// A field of the credentials Secret.
+#[derive(Debug, Clone, Copy)]
+pub struct CredentialField {
+    pub field: &'static str,
+    /// The environment variable that it is read from.
+    pub variable: &'static str,
+    /// It is not echoed on a terminal.
+    pub secret: bool,
+}
+
+/// Values of the credentials Secret, by field.
+pub type CredentialValues = BTreeMap<String, String>;
+
+/// Values of template variables.
+pub type Answers = BTreeMap<String, String>;
+
+/// A choice that only the user can make, with what the cloud offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The template's variable.
+    pub variable: &'static str,
+    /// Such as `zone`.
+    pub title: &'static str,
+    /// What the cloud has; the first is proposed.
+    pub choices: Vec<Choice>,
+    /// Other values are possible, too.
+    pub open: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub value: String,
+    /// What helps to choose, such as a size; may be empty.
+    pub note: String,
+}
+
+impl Choice {
+    pub fn new(value: impl Into<String>, note: impl Into<String>) -> Self {
+        Self { value: value.into(), note: note.into() }
+    }
+}
+
+/// Asks a cloud what a cluster can be made of. Only reads.
+pub trait Surveyor: Send + Sync {
+    /// Name of the credentials Secret, unless the user chooses another.
+    fn secret_name(&self) -> &'static str;
+
+    /// The template's variables for name and namespace of that Secret.
+    fn secret_variables(&self) -> [&'static str; 2];
+
+    fn credentials(&self) -> &'static [CredentialField];
+
+    /// The next question; `None` if the answers are complete. `answers` always has `CLUSTER_NAME`.
+    fn next<'a>(
+        &'a self,
+        credentials: &'a CredentialValues,
+        answers: &'a Answers,
+    ) -> BoxFuture<'a, Result<Option<Question>, ProviderError>>;
+
+    /// Whether the cloud can carry the answers out: role, quota, versions.
+    fn check<'a>(
+        &'a self,
+        credentials: &'a CredentialValues,
+        answers: &'a Answers,
+    ) -> BoxFuture<'a, Vec<Finding>>;
+}

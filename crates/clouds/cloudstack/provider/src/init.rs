@@ -1,0 +1,337 @@
+//! What `capstan init` asks CloudStack, and the cluster templates.
+
+use std::collections::BTreeMap;
+
+use capstan_cloudstack_client::commands::{
+    ListApis, ListNetworks, ListServiceOfferings, ListTemplates, ListZones,
+};
+use capstan_cloudstack_client::model::{GuestType, Template};
+use capstan_cloudstack_client::{Class, Client};
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackFailureDomainSpec, CloudStackMachineSpec, SecretReference,
+};
+use capstan_object::ObjectMeta;
+use capstan_provider_kit::{
+    Answers, Choice, CredentialField, CredentialValues, Finding, Flavor, ProviderError, Question, Secret,
+    Surveyor,
+};
+use futures::future::BoxFuture;
+
+use crate::error::CloudError;
+use crate::machine::version_in;
+use crate::outlook::Prospect;
+use crate::plugin::CloudStack;
+use crate::within_patience;
+
+const SECRET: &str = "cloudstack-credentials";
+const NAME: &str = "CLUSTER_NAME";
+const ZONE: &str = "CLOUDSTACK_ZONE_NAME";
+const NETWORK: &str = "CLOUDSTACK_NETWORK_NAME";
+const TEMPLATE: &str = "CLOUDSTACK_TEMPLATE_NAME";
+const VERSION: &str = "KUBERNETES_VERSION";
+const CONTROL_PLANE: &str = "CLOUDSTACK_CONTROL_PLANE_MACHINE_OFFERING";
+const WORKERS: &str = "CLOUDSTACK_WORKER_MACHINE_OFFERING";
+const CONTROL_PLANES: &str = "CONTROL_PLANE_MACHINE_COUNT";
+const WORKER_COUNT: &str = "WORKER_MACHINE_COUNT";
+
+/// What kubeadm's preflight checks ask of a control plane machine.
+const LEAST_CPUS: u32 = 2;
+const LEAST_MEMORY_MIB: u64 = 1700;
+
+/// What the controllers cannot work without. The rest of the role is checked by its use.
+const NEEDED: [&str; 6] = [
+    "deployVirtualMachine",
+    "destroyVirtualMachine",
+    "createNetwork",
+    "associateIpAddress",
+    "createLoadBalancerRule",
+    "createTags",
+];
+
+macro_rules! flavor {
+    ($name:literal, $file:literal) => {
+        Flavor {
+            name: $name,
+            template: include_str!(concat!(
+                "../../../../../templates/cloudstack/cluster-template",
+                $file,
+                ".yaml"
+            )),
+        }
+    };
+}
+
+pub(crate) const FLAVORS: &[Flavor] = &[
+    flavor!("", ""),
+    flavor!("affinity", "-affinity"),
+    flavor!("autoscale", "-autoscale"),
+    flavor!("disk-offering", "-disk-offering"),
+    flavor!("kube-vip", "-kube-vip"),
+    flavor!("project", "-project"),
+    flavor!("ssh", "-ssh"),
+];
+
+const FIELDS: &[CredentialField] = &[
+    CredentialField { field: "api-url", variable: "CLOUDSTACK_API_URL", secret: false },
+    CredentialField { field: "api-key", variable: "CLOUDSTACK_API_KEY", secret: false },
+    CredentialField { field: "secret-key", variable: "CLOUDSTACK_SECRET_KEY", secret: true },
+];
+
+impl Surveyor for CloudStack {
+    fn secret_name(&self) -> &'static str {
+        SECRET
+    }
+
+    fn secret_variables(&self) -> [&'static str; 2] {
+        ["CLOUDSTACK_FD1_SECRET_NAME", "CLOUDSTACK_FD1_SECRET_NAMESPACE"]
+    }
+
+    fn credentials(&self) -> &'static [CredentialField] {
+        FIELDS
+    }
+
+    fn next<'a>(
+        &'a self,
+        credentials: &'a CredentialValues,
+        answers: &'a Answers,
+    ) -> BoxFuture<'a, Result<Option<Question>, ProviderError>> {
+        Box::pin(async move {
+            within_patience(self.question(credentials, answers)).await.map_err(ProviderError::new)
+        })
+    }
+
+    fn check<'a>(
+        &'a self,
+        credentials: &'a CredentialValues,
+        answers: &'a Answers,
+    ) -> BoxFuture<'a, Vec<Finding>> {
+        Box::pin(async move { self.findings(credentials, answers).await })
+    }
+}
+
+impl CloudStack {
+    async fn question(
+        &self,
+        credentials: &CredentialValues,
+        answers: &Answers,
+    ) -> Result<Option<Question>, CloudError> {
+        let missing = |variable: &str| !answers.contains_key(variable);
+        let text = |variable: &str| answers.get(variable).cloned().unwrap_or_default();
+        let domain = domain(answers);
+        let secret = secret(credentials);
+        let (client, owner) = self.clouds().open(&domain, &secret).await?;
+        let access = Asked { client, secret: capstan_object::Key::new("default", SECRET) };
+        let zones = access.list(&ListZones { available: Some(true), ..ListZones::default() }).await?;
+        if missing(ZONE) {
+            let usable = zones.iter().filter(|zone| zone.allocationstate.as_deref() != Some("Disabled"));
+            let choices = usable.map(|zone| Choice::new(&zone.name, "")).collect();
+            return Ok(Some(Question { variable: ZONE, title: "zone", choices, open: false }));
+        }
+        let zone = text(ZONE);
+        let zone = zones.into_iter().find(|one| one.name == zone).map(|zone| zone.id);
+        if missing(NETWORK) {
+            let scope = capstan_cloudstack_client::commands::Scope::of(owner);
+            let question = ListNetworks { zoneid: zone, scope, ..ListNetworks::default() };
+            let found = access.list(&question).await?;
+            let isolated = found.iter().filter(|network| network.r#type == Some(GuestType::Isolated));
+            let existing = isolated.filter_map(|network| network.name.as_ref());
+            let new = Choice::new(text(NAME), "a new isolated network");
+            let others = existing.filter(|name| **name != new.value).map(|name| Choice::new(name, "exists"));
+            let choices = std::iter::once(new.clone()).chain(others).collect();
+            return Ok(Some(Question { variable: NETWORK, title: "network", choices, open: true }));
+        }
+        if missing(TEMPLATE) {
+            let question = ListTemplates { zoneid: zone, ..ListTemplates::default() };
+            let choices = templates(&access.list(&question).await?, answers.get(VERSION).map(String::as_str));
+            return Ok(Some(Question { variable: TEMPLATE, title: "template", choices, open: false }));
+        }
+        if missing(VERSION) {
+            let version = version_in(&text(TEMPLATE)).map(|version| format!("v{version}"));
+            let choices = version.map(|it| Choice::new(it, "by the template's name")).into_iter().collect();
+            let title = "Kubernetes version of the template";
+            return Ok(Some(Question { variable: VERSION, title, choices, open: true }));
+        }
+        for (variable, title) in
+            [(CONTROL_PLANE, "offering of control plane machines"), (WORKERS, "offering of workers")]
+        {
+            if missing(variable) {
+                let question = ListServiceOfferings { zoneid: zone, ..ListServiceOfferings::default() };
+                let mut fitting: Vec<_> =
+                    access.list(&question).await?.into_iter().filter_map(size).collect();
+                fitting.sort();
+                let choice = |(memory, cpus, name): &(u64, u32, String)| {
+                    Choice::new(name, format!("{cpus} CPUs, {memory} MiB"))
+                };
+                let choices = fitting.iter().map(choice).collect();
+                return Ok(Some(Question { variable, title, choices, open: false }));
+            }
+        }
+        for (variable, title, counts) in [
+            (CONTROL_PLANES, "control plane machines", [("1", "no redundancy"), ("3", "one may fail")]),
+            (WORKER_COUNT, "workers", [("1", ""), ("3", "")]),
+        ] {
+            if missing(variable) {
+                let choices = counts.map(|(count, note)| Choice::new(count, note)).to_vec();
+                return Ok(Some(Question { variable, title, choices, open: true }));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn findings(&self, credentials: &CredentialValues, answers: &Answers) -> Vec<Finding> {
+        let (domain, secret) = (domain(answers), secret(credentials));
+        let count =
+            |variable: &str| answers.get(variable).and_then(|text| text.parse().ok()).unwrap_or(1_i64);
+        let order = |offering: &str| {
+            let mut spec = CloudStackMachineSpec::default();
+            spec.offering.name = answers.get(offering).cloned().unwrap_or_default();
+            spec.template.name = answers.get(TEMPLATE).cloned().unwrap_or_default();
+            Prospect { spec, version: answers.get(VERSION).cloned().unwrap_or_default() }
+        };
+        let orders = [order(CONTROL_PLANE), order(WORKERS)];
+        let outlook = match within_patience(self.clouds().outlook(&domain, &secret, &orders)).await {
+            Ok(outlook) => outlook,
+            Err(why) => return vec![Finding::bad(why, "check the credentials and the zone")],
+        };
+        let mut findings = Vec::new();
+        for trouble in outlook.verdicts.iter().filter_map(|verdict| verdict.trouble.as_ref()) {
+            findings.push(Finding::bad(trouble.text(), "choose another template or offering"));
+        }
+        let machines = [count(CONTROL_PLANES), count(WORKER_COUNT)];
+        let sum = |of: fn(&capstan_provider_kit::Size) -> u64| -> i64 {
+            let sizes = outlook.verdicts.iter().zip(machines);
+            let each = sizes.filter_map(|(it, n)| Some(i64::try_from(of(&it.size?)).ok()?.saturating_mul(n)));
+            each.fold(0, i64::saturating_add)
+        };
+        let needs =
+            [machines[0].saturating_add(machines[1]), sum(|size| size.cpus), sum(|size| size.memory_mib)];
+        findings.push(quota(outlook.left, needs));
+        findings.push(self.role(&domain, &secret).await);
+        findings
+    }
+
+    /// Whether the user may call what is needed. Servers without listApis for users leave that open.
+    async fn role(&self, domain: &CloudStackFailureDomainSpec, secret: &Secret) -> Finding {
+        let fix = "use the keys of an account with at least the stock role User";
+        let (client, _) = match within_patience(self.clouds().open(domain, secret)).await {
+            Ok(opened) => opened,
+            Err(why) => return Finding::bad(why, fix),
+        };
+        let mut lacking = Vec::new();
+        for name in NEEDED {
+            let question = ListApis { name: Some(name.to_owned()) };
+            match client.list(&question).await {
+                Ok(found) if found.is_empty() => lacking.push(name),
+                Ok(_) => {}
+                // An unknown name is an internal error; so is a name that the role does not have.
+                Err(error) if error.class() == Class::Internal => lacking.push(name),
+                Err(error) => {
+                    return Finding::warning(format!("the role cannot be checked: {error}"), fix);
+                }
+            }
+        }
+        match lacking.is_empty() {
+            true => Finding::fine("the role allows what clusters need"),
+            false => Finding::bad(format!("the role does not allow {}", lacking.join(", ")), fix),
+        }
+    }
+}
+
+struct Asked {
+    client: Client,
+    secret: capstan_object::Key,
+}
+
+impl Asked {
+    async fn list<L: capstan_cloudstack_client::List>(
+        &self,
+        question: &L,
+    ) -> Result<Vec<L::Item>, CloudError> {
+        self.client.list(question).await.map_err(|error| CloudError::of(&error, &self.secret))
+    }
+}
+
+/// Name, processors and memory of an offering that a control plane machine fits into, the smallest first.
+fn size(offering: capstan_cloudstack_client::model::ServiceOffering) -> Option<(u64, u32, String)> {
+    let (cpus, memory) = (offering.cpunumber?, offering.memory?);
+    (cpus >= LEAST_CPUS && memory >= LEAST_MEMORY_MIB).then_some((memory, cpus, offering.name))
+}
+
+/// Templates with a Kubernetes version in their name, the wanted or newest first, then others.
+fn templates(found: &[Template], version: Option<&str>) -> Vec<Choice> {
+    let numbers = |name: &str| -> Vec<u64> {
+        version_in(name).into_iter().flat_map(|it| it.split('.')).filter_map(|it| it.parse().ok()).collect()
+    };
+    let wanted = version.map(|it| it.trim_start_matches('v'));
+    let mut names: Vec<&str> = found.iter().filter(|it| it.isready).map(|it| it.name.as_str()).collect();
+    names.sort_by_key(|name| {
+        std::cmp::Reverse((version_in(name) == wanted && wanted.is_some(), numbers(name)))
+    });
+    names.dedup();
+    let note = |name: &str| version_in(name).map(|it| format!("Kubernetes v{it}")).unwrap_or_default();
+    names.into_iter().map(|name| Choice::new(name, note(name))).collect()
+}
+
+fn quota(left: Result<capstan_cloudstack_client::model::Quota, String>, needs: [i64; 3]) -> Finding {
+    let left = match left {
+        Ok(left) => crate::capacity::remaining(&left),
+        Err(why) => {
+            return Finding::warning(format!("the quota is not known: {why}"), "ask the cloud's operator");
+        }
+    };
+    let short: Vec<String> =
+        [("machines", left.machines), ("CPUs", left.cpus), ("MiB of memory", left.memory_mib)]
+            .into_iter()
+            .zip(needs)
+            .filter_map(|((what, left), needed)| match left {
+                Some(capstan_provider_kit::Amount::Limited(left)) if left < needed => {
+                    Some(format!("{needed} {what} are needed and {left} are left"))
+                }
+                _ => None,
+            })
+            .collect();
+    match short.is_empty() {
+        true => Finding::fine("the quota is sufficient"),
+        false => Finding::bad(
+            format!("quota: {}", short.join(", ")),
+            "choose fewer or smaller machines, or have the limit raised",
+        ),
+    }
+}
+
+fn domain(answers: &Answers) -> CloudStackFailureDomainSpec {
+    let mut domain =
+        CloudStackFailureDomainSpec { name: "init".to_owned(), ..CloudStackFailureDomainSpec::default() };
+    domain.zone.name = answers.get(ZONE).cloned().unwrap_or_default();
+    domain.project = answers.get("CLOUDSTACK_PROJECT").cloned().unwrap_or_default();
+    domain.acs_endpoint = SecretReference { name: SECRET.to_owned(), namespace: "default".to_owned() };
+    domain
+}
+
+fn secret(credentials: &CredentialValues) -> Secret {
+    let data: BTreeMap<String, Vec<u8>> =
+        credentials.iter().map(|(field, text)| (field.clone(), text.as_bytes().to_vec())).collect();
+    Secret { metadata: ObjectMeta::named("default", SECRET), data, ..Secret::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_template_is_proposed_unless_a_version_is_asked_for() {
+        let found: Vec<Template> =
+            ["plain", "ubuntu-kube-v1.9.9", "ubuntu-kube-v1.36.0", "ubuntu-kube-v1.35.0"]
+                .iter()
+                .map(|name| {
+                    serde_json::from_value(json!({"id": name, "name": name, "isready": true})).expect("one")
+                })
+                .collect();
+        let first = |version| templates(&found, version)[0].value.clone();
+        assert_eq!(first(None), "ubuntu-kube-v1.36.0");
+        assert_eq!(first(Some("v1.35.0")), "ubuntu-kube-v1.35.0");
+        assert_eq!(templates(&found, None).last().map(|it| it.value.as_str()), Some("plain"));
+    }
+}
