@@ -1,6 +1,7 @@
 //! `capstan describe` and `capstan why`, on any server that has Cluster API.
 
 mod describe;
+mod fixes;
 mod why;
 
 use anyhow::{Result, bail};

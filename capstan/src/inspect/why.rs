@@ -7,6 +7,7 @@ use capstan_controller::Backoff;
 use capstan_view::{Blocker, Link, Problem, State, Tree, Why, age, full_line, one_line};
 use jiff::{SignedDuration, Timestamp};
 
+use super::fixes;
 use crate::codes;
 use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
@@ -53,12 +54,14 @@ impl Show for Answer {
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let tree =
         args.connection.run(plugins, async |management| super::load_tree(&management, &args.name).await)?;
-    args.output.show(&Answer { why: capstan_view::why(&tree), tree, plugins: plugins.clone() })?;
+    let why = capstan_view::why(&tree).map(|why| fixes::complete(plugins, &tree, why));
+    args.output.show(&Answer { why, tree, plugins: plugins.clone() })?;
     Ok(Exit::Done)
 }
 
 /// The verdict, then each blocker with cause, fix, who can fix it, since when and the next retry, then its chain.
 pub fn explain(plugins: &Plugins, tree: &Tree, why: &Why, now: Timestamp) -> String {
+    let why = &fixes::complete(plugins, tree, why.clone());
     let count = 1 + why.others.len();
     let mut text = match count {
         1 if why.first.cause.part == tree.part.title() => format!("{}\n", words(&why.first, now)),
@@ -129,16 +132,10 @@ fn details(plugins: &Plugins, blocker: &Blocker, now: Timestamp) -> String {
     if let Some(message) = message.filter(|message| !message.is_empty()) {
         lines.push(format!("message: {}", full_line(message)));
     }
-    let fix = code.map(|code| code.0.mend.to_owned());
-    if let Some(fix) = fix.or_else(|| cause.advice.as_ref().map(|advice| advice.fix.clone())) {
-        lines.push(format!("fix: {fix}"));
-    }
-    lines.extend(
-        cause.advice.iter().flat_map(|advice| &advice.commands).map(|command| format!("  {command}")),
-    );
-    let fixed_by = code.map(|code| code.0.fault.to_string());
-    if let Some(fixed_by) = fixed_by.or_else(|| cause.advice.as_ref().map(|it| it.fixed_by.to_owned())) {
-        lines.push(format!("fixed by: {fixed_by}"));
+    if let Some(advice) = &cause.advice {
+        lines.push(format!("fix: {}", advice.fix));
+        lines.extend(advice.commands.iter().map(|command| format!("  {command}")));
+        lines.push(format!("fixed by: {}", advice.fixed_by));
     }
     if let Some(since) = blocker.since() {
         lines.push(format!("since: {since} ({})", age(since, now)));

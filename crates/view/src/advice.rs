@@ -32,11 +32,24 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
     // A machine can be the root; its cluster is not known then.
     let cluster = of_kind("Cluster").unwrap_or("CLUSTER");
     let object = format!("{} {} {namespace}", part.kind.to_lowercase(), part.name);
-    let replace = format!("capstan delete machine {machine} {namespace}");
+    let replace = format!("capstan delete machine {machine} {namespace} --yes");
+    let limit_drain = format!(
+        "kubectl patch machine {machine} {namespace} --type merge -p \
+         '{{\"spec\":{{\"deletion\":{{\"nodeDrainTimeoutSeconds\":60}}}}}}'"
+    );
     let kubeconfig = format!("capstan kubeconfig {cluster} {namespace} > {cluster}.kubeconfig");
     let on_workload = |command: &str| {
         vec![kubeconfig.clone(), format!("kubectl --kubeconfig {cluster}.kubeconfig {command}")]
     };
+    // What the machines are made from.
+    let group = match of_kind("MachineDeployment") {
+        Some(name) => format!("--workers {name}"),
+        None => "--control-plane".to_owned(),
+    };
+    let correct = format!("capstan set {cluster} {namespace} {group} --bootstrap FIELD=VALUE");
+    let only =
+        |part: &&&Part| part.kind.ends_with("ControlPlane") && part.replicas.is_some_and(|it| it.1 < 2);
+    let only_control_plane = path.iter().find(only).is_some();
     Some(match problem {
         Problem::Paused if part.kind == "Cluster" => Advice::new(
             "user",
@@ -64,6 +77,11 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
         Problem::DeletedInCloud => {
             Advice::new("user", "delete the Machine; its owner replaces it", vec![replace])
         }
+        Problem::StoppedInCloud if only_control_plane => Advice::new(
+            "cloud",
+            "start it in the cloud: it is the only control plane machine and cannot be replaced",
+            Vec::new(),
+        ),
         Problem::StoppedInCloud => Advice::new(
             "user",
             "start it in the cloud, or delete the Machine; its owner replaces it",
@@ -76,9 +94,9 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
         ),
         Problem::NotJoined => Advice::new(
             "cluster",
-            "wait while the machine boots; if it takes longer, read kubeadm's error on its console, correct the \
-             bootstrap configuration, and replace the machine",
-            vec![format!("capstan console {machine} {namespace}"), replace],
+            "wait while the machine boots; if it takes longer, read kubeadm's error on its console and correct the \
+             bootstrap configuration, which replaces the machine",
+            vec![format!("capstan console {machine} {namespace}"), correct],
         ),
         Problem::Starting => Advice::new(
             "cloud",
@@ -87,9 +105,9 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
         ),
         Problem::Deleting if message.contains("disruption budget") => Advice::new(
             "user",
-            "run more replicas of the Pods, or relax the PodDisruptionBudget; \
-             spec.deletion.nodeDrainTimeoutSeconds of the Machine limits the wait",
-            on_workload("get poddisruptionbudgets --all-namespaces"),
+            "run more replicas of the Pods, or relax the PodDisruptionBudget; or limit the wait, after which the \
+             machine is deleted with the Pods",
+            [on_workload("get poddisruptionbudgets --all-namespaces"), vec![limit_drain]].concat(),
         ),
         Problem::Failed if message.contains("does not exist") => Advice::new(
             "user",
@@ -98,8 +116,9 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
         ),
         Problem::Failed if message.contains("console ends with") => Advice::new(
             "cluster",
-            "read the machine's console, correct the bootstrap configuration, and replace the machine",
-            vec![format!("capstan console {machine} {namespace}"), replace],
+            "read the machine's console and correct the bootstrap configuration, which replaces the machine; if it \
+             was the machine alone, replace it",
+            vec![format!("capstan console {machine} {namespace}"), correct, replace],
         ),
         Problem::Failed | Problem::Deleting | Problem::StillExists | Problem::Waiting => return None,
     })

@@ -22,15 +22,22 @@ pub enum Fault {
     Capstan,
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Fault {
+    /// One word, such as `user`.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::User => "user",
             Self::Cloud => "cloud",
             Self::Cluster => "cluster",
             Self::Operator => "operator",
             Self::Capstan => "capstan",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -184,8 +184,14 @@ fn problems_are_named_by_what_they_are() {
     let sim = "SimMachine/demo-cp-b";
     let machine = "Machine/demo-cp-b";
     for (uid, conditions, problem, failed, command) in [
-        (sim, &[gone][..], Problem::DeletedInCloud, true, "capstan delete machine demo-cp-b -n default"),
-        (sim, &[stopped], Problem::StoppedInCloud, true, "capstan delete machine demo-cp-b -n default"),
+        (
+            sim,
+            &[gone][..],
+            Problem::DeletedInCloud,
+            true,
+            "capstan delete machine demo-cp-b -n default --yes",
+        ),
+        (sim, &[stopped], Problem::StoppedInCloud, true, "capstan delete machine demo-cp-b -n default --yes"),
         (sim, &[booting], Problem::Starting, false, "capstan console demo-cp-b -n default"),
         (
             machine,
