@@ -110,6 +110,7 @@ const IN_TESTS: &[(&str, &str)] = &[
     ("crates/kubernetes/controller", "crates/kubernetes/apiserver"),
     // Its machines boot as guests there.
     ("crates/sim/cloudstack", "crates/sim/guest"),
+    ("crates/sim/openstack", "crates/sim/guest"),
 ];
 
 /// Today's violations, named `user -> used`.

@@ -1,0 +1,18 @@
+//! Known differences, with their reasons.
+
+use crate::case::Case;
+
+/// Start of the case's name, a part of the difference, and why.
+const EXPLAINED: &[(&str, &str, &str)] = &[
+    ("", "catalog[]: recorded item", "Magnum is not simulated, so the catalog lacks it"),
+    ("ks.services", "services[]: recorded item", "Magnum is not simulated, so the catalog lacks it"),
+    ("ks.domains", "domains[]: recorded item", "the domain is Magnum's"),
+    ("nova.action.console", "output", "the recorded console text is that of the fake driver"),
+];
+
+pub fn reason(case: &Case, difference: &str) -> Option<&'static str> {
+    EXPLAINED
+        .iter()
+        .find(|(name, part, _)| case.case.starts_with(name) && difference.contains(part))
+        .map(|(_, _, why)| *why)
+}
