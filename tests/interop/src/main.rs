@@ -29,7 +29,7 @@ use cluster_api::{
 };
 use first_use::{demo, picture, quick_start};
 use kubernetes::{clients, e2e, etcd_members, kubectl_workload, parity, port_forward, raw, verdicts};
-use self_checks::{cloudstack_faults, crash, fuzz, older_data, simulate};
+use self_checks::{attacks, cloudstack_faults, crash, fuzz, older_data, simulate};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -97,6 +97,8 @@ enum Command {
     PortForward(port_forward::Options),
     /// Kill the server under load and check for lost writes and events
     Crash(crash::Options),
+    /// Repeat what attackers tried against the server, with 1 GiB of memory
+    Attacks(attacks::Options),
     /// Run client libraries of other languages against the server
     Clients(clients::Options),
     /// Decode recorded responses of a real CloudStack server with our client
@@ -157,6 +159,7 @@ async fn run(command: Command) -> Result<()> {
         Command::EtcdMembers(options) => etcd_members::run(&options).await,
         Command::PortForward(options) => port_forward::run(&options).await,
         Command::Crash(options) => crash::run(options).await,
+        Command::Attacks(options) => attacks::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
         Command::CloudstackClients(options) => cloudstack_clients::run(options).await,

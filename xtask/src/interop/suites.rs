@@ -177,6 +177,23 @@ pub const SUITES: &[Suite] = &[
         peers: &[KUBE],
         about: &[
             "crates/kubernetes/apiserver/**",
+            "tests/interop/src/kubernetes/raw/**",
+            "tests/raw-parity/**",
+        ],
+        uses: &[API],
+        ..suite("raw-parity", 90)
+    },
+    Suite {
+        against: &[Against::Capstan],
+        about: &["crates/kubernetes/apiserver/**", "tests/interop/src/self_checks/attacks/**"],
+        uses: &[API, BINARY],
+        ..suite("attacks", 120)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
+        peers: &[KUBE],
+        about: &[
+            "crates/kubernetes/apiserver/**",
             "tests/interop/src/kubernetes/parity/**",
             "tests/kubectl-parity/**",
         ],

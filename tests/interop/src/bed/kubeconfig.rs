@@ -11,13 +11,24 @@ use super::pki::Pki;
 
 /// Writes an administrator's kubeconfig.
 pub fn write(path: &Path, url: &str, pki: &Pki) -> Result<()> {
-    let data = |name: &str| -> Result<String> { Ok(BASE64.encode(pki.read(name)?)) };
+    let access = Access {
+        url: url.to_owned(),
+        authority_pem: pki.read("ca.crt")?,
+        certificate_pem: pki.read("admin.crt")?,
+        key_pem: pki.read("admin.key")?,
+    };
+    write_access(path, &access)
+}
+
+/// Writes a kubeconfig for an access that was read from another one.
+pub fn write_access(path: &Path, access: &Access) -> Result<()> {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "bed",
         "clusters": [{"name": "bed", "cluster": {
-            "server": url, "certificate-authority-data": data("ca.crt")?}}],
+            "server": access.url, "certificate-authority-data": BASE64.encode(&access.authority_pem)}}],
         "users": [{"name": "admin", "user": {
-            "client-certificate-data": data("admin.crt")?, "client-key-data": data("admin.key")?}}],
+            "client-certificate-data": BASE64.encode(&access.certificate_pem),
+            "client-key-data": BASE64.encode(&access.key_pem)}}],
         "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "admin"}}],
     });
     std::fs::write(path, config.to_string()).with_context(|| format!("write {}", path.display()))

@@ -1,5 +1,6 @@
 //! Guarantees that no peer can check: durability, simulated faults, random input, older data.
 
+pub mod attacks;
 pub mod cloudstack_faults;
 pub mod crash;
 pub mod fuzz;

@@ -1,0 +1,120 @@
+//! `docs/dev/attacks.md`: every attempt, what is expected, and the test that shows it.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::attempts;
+
+/// Attempts that are tests of a crate: name, file, test.
+pub const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "answers of a workload cluster without end are cut off",
+        "crates/kubernetes/controller/src/client/hostile_tests.rs",
+        "an_answer_without_end_is_cut_off_and_the_error_says_whose_it_was_and_what_to_do",
+    ),
+    (
+        "a watch of a workload cluster without a newline is cut off",
+        "crates/kubernetes/controller/src/client/hostile_tests.rs",
+        "a_watch_without_a_newline_is_cut_off",
+    ),
+    (
+        "one hostile cluster cannot take the memory of others",
+        "crates/kubernetes/controller/src/client/hostile_tests.rs",
+        "one_cluster_cannot_take_what_another_one_needs",
+    ),
+    (
+        "1,000 silent clusters do not delay a healthy one",
+        "crates/kubernetes/controller/src/clusters/silent_tests.rs",
+        "a_thousand_silent_clusters_do_not_delay_one_that_answers",
+    ),
+    (
+        "a Secret of another namespace is used only with a grant",
+        "crates/capi/plane/src/secrets.rs",
+        "a_grant_names_namespaces",
+    ),
+    (
+        "a kubeconfig from a Secret reads no file and runs no program",
+        "crates/kubernetes/controller/src/remote/kubeconfig.rs",
+        "a_kubeconfig_of_somebody_else_reads_no_file",
+    ),
+    (
+        "a store file that is missing, cut off or replaced is named",
+        "crates/kubernetes/store/tests/it/damage.rs",
+        "a_file_that_is_missing_cut_off_or_replaced_is_named_with_advice",
+    ),
+    (
+        "a flipped bit before the newest snapshot does not prevent a start",
+        "crates/kubernetes/store/tests/it/damage.rs",
+        "a_flipped_bit_before_the_newest_snapshot_is_reported_and_does_not_prevent_a_start",
+    ),
+    (
+        "a webhook cannot move an object or change its kind",
+        "crates/kubernetes/apiserver/src/admission/webhook/identity_tests.rs",
+        "a_patch_cannot_move_an_object_or_make_it_another_kind",
+    ),
+    (
+        "requests beyond the limit are 429",
+        "crates/kubernetes/apiserver/tests/it/in_flight.rs",
+        "requests_beyond_the_limit_get_429",
+    ),
+    (
+        "on a full disk deletes work",
+        "crates/kubernetes/apiserver/tests/it/full_disk.rs",
+        "on_a_full_disk_deletes_work_and_writes_work_again_when_there_is_space",
+    ),
+    (
+        "a lost key of the token issuer is not replaced silently",
+        "crates/kubernetes/pki/src/tests.rs",
+        "a_lost_key_is_an_error_until_a_new_one_is_accepted",
+    ),
+    (
+        "user data of a machine cannot inject commands",
+        "crates/clouds/kvm/src/namespace/boot.rs",
+        "user_data_cannot_inject_commands",
+    ),
+    (
+        "every kind, subresource, verb and path form keeps its scope",
+        "crates/kubernetes/apiserver/tests/it/scope.rs",
+        "permissions_in_one_namespace_reach_nothing_else_by_any_path",
+    ),
+];
+
+pub fn path() -> PathBuf {
+    crate::cargo::root().join("docs/dev/attacks.md")
+}
+
+pub fn write() -> Result<()> {
+    Ok(std::fs::write(path(), page())?)
+}
+
+pub fn page() -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| writeln!(out, "{text}").unwrap_or_default();
+    line("# Attacks\n");
+    line(
+        "What reviewers tried against the server. `cargo xtask attacks` repeats it against the real binary with 1 GiB of",
+    );
+    line(
+        "address space and 256 open files; after every attempt the server must be alive and ready. Attempts that need no",
+    );
+    line(
+        "process of their own are tests of the crates. `cargo xtask crash --damage` kills the server and damages its files,",
+    );
+    line(
+        "`cargo xtask fuzz` feeds its decoders random input. `cargo xtask attacks --write-docs` writes this page; the suite",
+    );
+    line("and the tests fail if a result is not the expected one, so every row below holds.\n");
+    line("## Against the running server\n");
+    line("| attempt | expected | result |\n|---|---|---|");
+    for attempt in attempts() {
+        line(&format!("| {} | {} | held |", attempt.name, attempt.expected));
+    }
+    line("\n## In tests of the crates\n");
+    line("| expected | result | test |\n|---|---|---|");
+    for (expected, file, test) in ELSEWHERE {
+        line(&format!("| {expected} | held | `{test}` in `{file}` |"));
+    }
+    out
+}
