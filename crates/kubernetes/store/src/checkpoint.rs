@@ -27,12 +27,18 @@ impl<D: Digest> StoreCore<D> {
         let Some(log) = &mut lane.log else { return };
         let mut state = self.state.load_full();
         let outgrown = lane.since_snapshot > self.options.checkpoint_bytes.max(state.weight);
-        let squeezed = lane.full && lane.since_snapshot > log.disk().reserve_unit() / 4;
+        if lane.full {
+            lane.since_snapshot += self.retry_bytes.swap(0, Ordering::AcqRel);
+        }
+        // Deletes may take little space in the log: what counts is that a snapshot fits now.
+        let squeezed = lane.full
+            && lane.since_snapshot > log.disk().reserve_unit() / 4
+            && fits(&**log.disk(), size_estimate(&state, self.options.cipher())).unwrap_or(false);
         if checkpoint || outgrown || squeezed {
-            lane.since_snapshot = 0;
+            let bytes = std::mem::take(&mut lane.since_snapshot);
             // A segment that begins where the snapshot ends, so that damage before it does not matter.
             log.rotate_next();
-            self.start_checkpoint(log.manifest().clone(), state.clone());
+            self.start_checkpoint(log.manifest().clone(), state.clone(), bytes);
         }
         let mut snapshots = self.snapshots.lock();
         if lane.full
@@ -57,12 +63,13 @@ impl<D: Digest> StoreCore<D> {
         }
     }
 
-    fn start_checkpoint(self: &Arc<Self>, manifest: Arc<Manifest>, state: Arc<State<D>>) {
+    /// `log_bytes` is the size of the log since the last snapshot.
+    fn start_checkpoint(self: &Arc<Self>, manifest: Arc<Manifest>, state: Arc<State<D>>, log_bytes: u64) {
         if self.checkpointing.swap(true, Ordering::AcqRel) {
             return;
         }
         let running = Running(self.clone());
-        let work = move || running.checkpoint(&manifest, &state);
+        let work = move || running.checkpoint(&manifest, &state, log_bytes);
         match Handle::try_current() {
             Ok(runtime) if !self.inline => drop(runtime.spawn_blocking(work)),
             _ => work(),
@@ -81,7 +88,7 @@ impl<D> Drop for Running<D> {
 }
 
 impl<D> Running<D> {
-    fn checkpoint(self, manifest: &Manifest, state: &State<D>) {
+    fn checkpoint(self, manifest: &Manifest, state: &State<D>, log_bytes: u64) {
         if self.0.snapshots.lock().last() == Some(&state.revision) {
             return;
         }
@@ -90,9 +97,13 @@ impl<D> Running<D> {
         let result = add_snapshot(manifest, state, cipher);
         self.0.counters.checkpointed(result.is_ok());
         match result {
-            Ok(()) => self.0.snapshots.lock().push(state.revision),
+            Ok(()) => {
+                self.0.retry_bytes.store(0, Ordering::Release);
+                self.0.snapshots.lock().push(state.revision);
+            }
             // The log is complete; a later checkpoint retries.
             Err(error) => {
+                self.0.retry_bytes.fetch_add(log_bytes, Ordering::AcqRel);
                 tracing::warn!(%error, "cannot write a snapshot of the store; the log keeps growing")
             }
         }
@@ -110,6 +121,11 @@ fn add_snapshot<D>(manifest: &Manifest, state: &State<D>, cipher: Option<Arc<dyn
         contents.snapshots.insert(state.revision, prefix);
     });
     update.map_err(UpdateError::into_inner)
+}
+
+/// Whether there is space for a snapshot of `bytes`: so much that writes keep theirs, or the reserve.
+fn fits(disk: &dyn Disk, bytes: u64) -> io::Result<bool> {
+    Ok(disk.available()? / 2 >= bytes || reserve::holds(disk, bytes)?)
 }
 
 /// Upper bound of the size of a snapshot in bytes.

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -39,6 +39,8 @@ pub(crate) struct StoreCore<D> {
     bucket_notifiers: Mutex<BTreeMap<Arc<str>, Arc<Notify>>>,
     pub queue: Mutex<Queue<D>>,
     pub lane: Mutex<Lane>,
+    /// Log bytes that a failed checkpoint should have made unnecessary.
+    pub retry_bytes: AtomicU64,
     /// Revisions of the snapshots on disk, oldest first.
     pub snapshots: Mutex<Vec<u64>>,
     pub checkpointing: AtomicBool,
@@ -95,6 +97,7 @@ impl<D> StoreCore<D> {
             published: Notify::new(),
             bucket_notifiers: Mutex::default(),
             queue: Mutex::default(),
+            retry_bytes: AtomicU64::new(0),
             lane: Mutex::new(Lane { log, frame, window, swept: 0, since_snapshot, full: false }),
             snapshots: Mutex::new(snapshots),
             checkpointing: AtomicBool::new(false),
@@ -185,6 +188,8 @@ impl<D: Digest> StoreCore<D> {
         let (mut compact, mut checkpoint, mut close) = (false, false, false);
         let mut bytes = 0;
         let mut floor = 0;
+        // On a full disk a delete takes little space, whatever the size of its entry.
+        let terse = lane.full || lane.log.as_ref().is_some_and(Log::is_sealed);
         lane.frame.clear();
         for request in &group {
             outcomes.push(match &request.job {
@@ -192,14 +197,14 @@ impl<D: Digest> StoreCore<D> {
                     bytes +=
                         writes.iter().map(|one| (one.key().len() + one.body().len()) as u64).sum::<u64>();
                     let frame = lane.log.is_some().then_some(&mut lane.frame);
-                    transact(&mut next, writes, &mut touched, frame, self.options.cipher())
+                    transact(&mut next, writes, &mut touched, frame, self.options.cipher(), terse)
                 }
                 Job::Advance => {
                     let frame = lane.log.as_mut().map(|log| {
                         log.rotate_next();
                         &mut lane.frame
                     });
-                    transact(&mut next, &[], &mut touched, frame, None)
+                    transact(&mut next, &[], &mut touched, frame, None, terse)
                 }
                 job => {
                     if let Job::Forget(revision) = job {
@@ -364,6 +369,7 @@ fn transact<D>(
     touched: &mut BTreeSet<Arc<str>>,
     frame: Option<&mut FrameBuilder>,
     cipher: Option<&dyn Cipher>,
+    terse: bool,
 ) -> Outcome<D> {
     for (index, write) in writes.iter().enumerate() {
         let current = next.get(write.bucket(), write.key());
@@ -372,7 +378,14 @@ fn transact<D>(
         }
     }
     let revision = next.revision + 1;
-    let changes: Vec<_> = writes.iter().map(|write| Change::new(write, revision)).collect();
+    let change = |write: &Write| {
+        let current = next.get(write.bucket(), write.key()).filter(|_| terse);
+        match current.is_some_and(|entry| write.repeats(entry)) {
+            true => Change::repeating(write),
+            false => Change::new(write, revision),
+        }
+    };
+    let changes: Vec<_> = writes.iter().map(change).collect();
     if let Some(frame) = frame {
         frame.transaction(changes.iter(), cipher);
     }

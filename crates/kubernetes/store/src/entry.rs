@@ -177,6 +177,16 @@ impl Write {
         }
     }
 
+    /// Whether it deletes an entry and leaves its state as it is, except for the revision.
+    pub(crate) fn repeats<D>(&self, current: &Entry<D>) -> bool {
+        let Self::Delete { last, .. } = self else { return false };
+        let (start, end) = (last.head.len(), current.value.len().saturating_sub(last.tail.len()));
+        start == current.stamp.start as usize
+            && end == start + usize::from(current.stamp.len)
+            && current.value[..start] == last.head
+            && current.value[end..] == last.tail
+    }
+
     /// Whether the precondition holds, given the current entry.
     pub(crate) fn admits<D>(&self, current: Option<&Arc<Entry<D>>>) -> bool {
         let (expect, deletes) = match self {

@@ -23,6 +23,15 @@ pub(crate) fn keep(disk: &dyn Disk, bytes: u64) -> io::Result<()> {
     file.reserve(wanted).map(drop)
 }
 
+/// Whether the reserve has at least `bytes`.
+pub(crate) fn holds(disk: &dyn Disk, bytes: u64) -> io::Result<bool> {
+    match disk.open(RESERVE) {
+        Ok(file) => Ok(file.size()? >= bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Turns the reserve into a file of at least `bytes` with the new name and arbitrary content.
 pub(crate) fn take(disk: &dyn Disk, bytes: u64, name: &str) -> io::Result<Option<Box<dyn DiskFile>>> {
     match disk.open(RESERVE) {

@@ -33,15 +33,32 @@ pub(crate) struct Change {
     pub stamp: Stamp,
     pub mark: u64,
     pub deletes: bool,
+    /// A delete whose final state is the entry before it. It has no value of its own.
+    pub repeats: bool,
 }
 
 impl Change {
+    /// A delete that need not repeat the entry in the log.
+    pub fn repeating(write: &crate::Write) -> Self {
+        let (bucket, key) = (write.bucket().clone(), write.key().clone());
+        let stamp = Stamp { start: 0, len: 0 };
+        Self {
+            bucket,
+            key,
+            value: Bytes::new(),
+            stamp,
+            mark: write.body().mark,
+            deletes: true,
+            repeats: true,
+        }
+    }
+
     pub fn new(write: &crate::Write, revision: u64) -> Self {
         let body: &Stamped = write.body();
         let (value, stamp) = body.at(revision);
         let deletes = matches!(write, crate::Write::Delete { .. });
         let (bucket, key) = (write.bucket().clone(), write.key().clone());
-        Self { bucket, key, value, stamp, mark: body.mark, deletes }
+        Self { bucket, key, value, stamp, mark: body.mark, deletes, repeats: false }
     }
 }
 
@@ -97,7 +114,7 @@ impl<D> State<D> {
 
     /// Applies one change of the transaction `revision` and returns its event.
     pub fn apply(&mut self, change: Change, revision: u64) -> Arc<Event<D>> {
-        let Change { bucket: name, key, value, stamp, mark, deletes } = change;
+        let Change { bucket: name, key, value, stamp, mark, deletes, repeats } = change;
         // Shares names with existing entries instead of keeping one per write.
         let name = match self.buckets.get_key_value(&*name) {
             Some((name, _)) => name.clone(),
@@ -112,6 +129,8 @@ impl<D> State<D> {
         bucket.revision = revision;
         let event = if deletes {
             let previous = bucket.entries.remove(&*key);
+            let value =
+                previous.as_ref().filter(|_| repeats).map_or(value, |entry| entry.restamped(revision));
             Event { revision, current: None, previous, last: Some(value) }
         } else {
             let key = bucket.entries.get(&*key).map_or(key, |entry| entry.key.clone());

@@ -2,17 +2,26 @@
 //!
 //! magic (4), payload length (4), first revision (8), milliseconds since 1970 (8), checksum of the previous frame
 //! (4), checksum of all of this (4), payload. The payload is the transactions in order. A frame without a payload
-//! marks that the store was closed cleanly.
+//! marks that the store was closed cleanly. A transaction is a number of changes: kind, bucket, key and value. A delete
+//! has the final state of its entry as the value, or none if that is the state before it.
+
+use bytes::Bytes;
 
 use crate::{
     cipher::{Cipher, Reader},
     codec::{Fields, put_name, put_value},
+    entry::Stamp,
     state::Change,
 };
 
 /// Starts with a byte that UTF-8 never contains, so that stored JSON cannot look like a frame.
 const MAGIC: [u8; 4] = [0xFF, b'c', b'w', b'f'];
 pub(crate) const FRAME_HEADER: usize = 32;
+
+const PUT: u8 = 0;
+const DELETE: u8 = 1;
+/// A delete without a value. Only in segments of format 3, and on a full disk.
+const DELETE_REPEATED: u8 = 2;
 
 /// A frame under construction.
 #[derive(Default)]
@@ -38,9 +47,17 @@ impl FrameBuilder {
     ) {
         self.buffer.extend_from_slice(&(changes.len() as u32).to_le_bytes());
         for change in changes {
-            self.buffer.push(u8::from(change.deletes));
+            let kind = match change {
+                Change { repeats: true, .. } => DELETE_REPEATED,
+                Change { deletes: true, .. } => DELETE,
+                _ => PUT,
+            };
+            self.buffer.push(kind);
             put_name(&mut self.buffer, &change.bucket);
             put_name(&mut self.buffer, &change.key);
+            if change.repeats {
+                continue;
+            }
             let Change { bucket, key, value, stamp, .. } = change;
             let cipher = cipher.filter(|cipher| cipher.covers(bucket));
             put_value(&mut self.buffer, (bucket, key), value, *stamp, cipher);
@@ -81,13 +98,15 @@ pub(crate) fn probable_keys(bytes: &[u8]) -> Vec<(String, String)> {
         let mut fields = Fields(fields.0.get(..length).unwrap_or(fields.0));
         while !fields.0.is_empty() {
             for _ in 0..fields.u32()? {
-                fields.u8()?;
+                let kind = fields.u8()?;
                 let (bucket, key) = (fields.name()?, fields.name()?);
                 if bucket.is_empty() || key.is_empty() {
                     return None;
                 }
                 keys.push((bucket.to_owned(), key.to_owned()));
-                fields.value()?;
+                if kind != DELETE_REPEATED {
+                    fields.value()?;
+                }
             }
         }
         Some(())
@@ -144,11 +163,15 @@ impl<'a> Frame<'a> {
             let count = fields.u32()?;
             let mut changes = Vec::with_capacity((count as usize).min(1024));
             for _ in 0..count {
-                let deletes = fields.u8()? != 0;
+                let kind = fields.u8()?;
+                let (deletes, repeats) = (kind != PUT, kind == DELETE_REPEATED);
                 let (bucket, key) = (fields.name()?, fields.name()?);
-                let (value, stamp) = reader.value(&fields.value()?, bucket, key)?;
+                let (value, stamp) = match repeats {
+                    true => (Bytes::new(), Stamp { start: 0, len: 0 }),
+                    false => reader.value(&fields.value()?, bucket, key)?,
+                };
                 let (bucket, key) = (bucket.into(), key.into());
-                changes.push(Change { bucket, key, value, stamp, mark: 0, deletes });
+                changes.push(Change { bucket, key, value, stamp, mark: 0, deletes, repeats });
             }
             transactions.push((self.revision + transactions.len() as u64, changes));
         }

@@ -252,6 +252,11 @@ impl Log {
         }
     }
 
+    /// Whether the current segments may have deletes without values. One written by an earlier release may not.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed && !self.rotate
+    }
+
     /// Makes the next frame start a new segment.
     pub fn rotate_next(&mut self) {
         self.rotate = true;

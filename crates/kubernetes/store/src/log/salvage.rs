@@ -313,7 +313,10 @@ impl Walk {
                 if partial.state.get(name, key).is_none() && !is_lost(name, key) {
                     let (value, stamp) = (entry.value.clone(), entry.stamp);
                     let (bucket, key) = (name.clone(), key.clone());
-                    changes.push((revision, Change { bucket, key, value, stamp, mark: 0, deletes: true }));
+                    changes.push((
+                        revision,
+                        Change { bucket, key, value, stamp, mark: 0, deletes: true, repeats: false },
+                    ));
                 }
             }
         }
@@ -324,7 +327,7 @@ impl Walk {
                     let (value, stamp) = (entry.value.clone(), entry.stamp);
                     changes.push((
                         entry.revision,
-                        Change { bucket, key, value, stamp, mark: 0, deletes: false },
+                        Change { bucket, key, value, stamp, mark: 0, deletes: false, repeats: false },
                     ));
                 }
             }

@@ -2,9 +2,9 @@
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 
-use capstan_store::{Expect, Health, Options, SimDisk, Store, WriteError, disk::Disk};
+use capstan_store::{Expect, Health, Options, SimDisk, Store, Write, WriteError, disk::Disk};
 
-use crate::support::{Model, Plain, delete, put, run};
+use crate::support::{Model, Plain, delete, drain, put, run};
 
 fn options() -> Options {
     Options { checkpoint_bytes: 1500, segment_bytes: 1000, ..Options::default() }
@@ -132,6 +132,72 @@ fn a_disk_that_the_log_has_filled_is_compacted_into_the_reserve() {
     });
     let store: Plain = Store::open(disk.power_loss(), options()).unwrap();
     model.check_now(&store, "after a restart");
+}
+
+#[test]
+fn large_objects_are_deleted_on_a_full_disk_until_it_can_be_compacted() {
+    let disk = SimDisk::new(1);
+    let mut model = Model::default();
+    run(async {
+        let store: Plain = Store::open(disk.clone(), options()).unwrap();
+        disk.set_capacity(disk.used() + 60_000);
+        let mut count = 0;
+        loop {
+            // A tenth of what a full disk keeps for deletes.
+            let write = put("b", &format!("k{count}"), &"x".repeat(400), Expect::Any);
+            match store.write(write.clone()).await {
+                Ok(_) => model.commit(&[write]),
+                Err(WriteError::Full) => break,
+                Err(other) => panic!("{other}"),
+            }
+            count += 1;
+        }
+        assert!(count > 30, "{count}");
+        let mut watch = store.watch("b", "", store.revision()).unwrap();
+        for number in 0..count {
+            let key = format!("k{number}");
+            let entry = store.get("b", &key).unwrap();
+            let (bucket, key) = (entry.bucket.clone(), entry.key.clone());
+            let delete = Write::Delete { bucket, key, last: entry.unstamped(), expect: Expect::Any };
+            let deleted =
+                store.write(delete).await.unwrap_or_else(|error| panic!("{number} of {count}: {error}"));
+            assert_eq!(deleted.last.unwrap(), format!("{} {}", "x".repeat(400), deleted.revision));
+        }
+        let revision = store.revision();
+        store.compact().await.unwrap();
+        store.write(put("b", "new", &"x".repeat(400), Expect::Any)).await.unwrap();
+        assert_eq!(store.health(), Health::Writable);
+        assert!(store.metrics().checkpoints > 0);
+        if let Ok(Some(batch)) = watch.ready() {
+            let last = batch.events.iter().find_map(|event| event.last.clone());
+            assert!(last.is_none_or(|last| last.starts_with(b"xxxx")));
+        }
+        drop(store);
+        let store: Plain = Store::open(disk.power_loss(), options()).unwrap();
+        assert_eq!(store.revision(), revision + 1);
+        assert_eq!(store.snapshot("b").count(""), 1);
+    });
+}
+
+#[test]
+fn a_delete_that_repeats_its_entry_is_replayed_with_its_final_state() {
+    let disk = SimDisk::new(1);
+    let texts = run(async {
+        let store: Plain = Store::open(disk.clone(), options()).unwrap();
+        let mut model = Model::default();
+        fill(&store, &disk, &mut model).await;
+        let from = store.revision();
+        let entry = store.get("b", "k0").unwrap();
+        let (bucket, key) = (entry.bucket.clone(), entry.key.clone());
+        let delete = Write::Delete { bucket, key, last: entry.unstamped(), expect: Expect::Any };
+        store.write(delete).await.unwrap();
+        (from, drain(&mut store.watch("b", "", from).unwrap()))
+    });
+    let (from, events) = texts;
+    assert_eq!(events.len(), 1);
+    disk.set_capacity(u64::MAX);
+    let store: Plain = Store::open(disk.power_loss(), options()).unwrap();
+    assert_eq!(drain(&mut store.watch("b", "", from).unwrap()), events);
 }
 
 #[test]
