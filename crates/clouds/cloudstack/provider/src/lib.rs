@@ -34,6 +34,7 @@ mod outlook;
 mod plugin;
 mod refusal;
 mod removal;
+mod state_checker;
 mod survey;
 
 use std::time::Duration;
@@ -52,16 +53,18 @@ pub use machine_template::MachineTemplates;
 pub use outlook::{OrderOutlook, Outlook, Prospect};
 pub use plugin::CloudStack;
 pub use removal::{Removal, Removed};
+pub use state_checker::StateCheckers;
 pub use survey::{Leftover, LeftoverKind, Survey, Thing};
 
 /// Adds the provider's controllers.
 pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
-    runtime.add(CloudStackClusters);
+    runtime.add(CloudStackClusters::new(clouds.clone()));
     runtime.add(FailureDomains::new(clouds.clone()));
     runtime.add(IsolatedNetworks::new(clouds.clone()));
     runtime.add(AffinityGroups::new(clouds.clone()));
     runtime.add(CloudStackMachines::new(clouds.clone()));
     runtime.add(MachineTemplates::new(clouds.clone()));
+    runtime.add(StateCheckers);
 }
 
 /// How long a cloud may take to answer a command.

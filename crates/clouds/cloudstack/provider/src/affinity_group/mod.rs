@@ -11,7 +11,7 @@ mod tests;
 use std::sync::Arc;
 
 use capstan_capi_core::{owners, paused};
-use capstan_capi_types::core::condition;
+use capstan_capi_types::core::{Cluster, condition, label};
 use capstan_cloudstack_client::Code;
 use capstan_cloudstack_client::commands::{
     CreateAffinityGroup, DeleteAffinityGroup, ListAffinityGroups, Owner,
@@ -103,7 +103,17 @@ impl Controller for AffinityGroups {
     type Call = GroupCall;
 
     fn watches(&self, watches: &mut Watches<CloudStackAffinityGroup>) {
-        watches.read::<capstan_capi_types::core::Cluster>();
+        watches.index_label::<CloudStackAffinityGroup>(label::CLUSTER_NAME);
+        watches.related::<Cluster>(|change, caches| {
+            let is_paused = |cluster: &Arc<Cluster>| cluster.spec.paused;
+            let same = change.old.as_ref().map(is_paused) == change.new.as_ref().map(is_paused);
+            let Some(cluster) = change.latest().filter(|_| !same) else { return Vec::new() };
+            let meta = &cluster.metadata;
+            let groups = caches
+                .of::<CloudStackAffinityGroup>()
+                .and_then(|groups| groups.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
+            groups.unwrap_or_default().iter().map(|group| group.key()).collect()
+        });
         watches.read::<capstan_provider_kit::SecretOutline>();
         watches.read::<CloudStackFailureDomain>();
     }

@@ -3,16 +3,16 @@
 use capstan_capi_core::conditions::{ConditionState, set_state, shortened};
 use capstan_capi_types::core::{FailureDomain, condition, label, reason};
 use capstan_cloudstack_types::names;
-use capstan_cloudstack_types::names::finalizer::CLUSTER as FINALIZER;
+use capstan_cloudstack_types::names::finalizer::{CKS_CLUSTER, CLUSTER as FINALIZER};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackFailureDomainSpec};
 use capstan_controller::{Effect, Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, ObjectMeta, OwnerReference};
 use capstan_provider_kit::decide_cluster;
 
-use super::CloudStackClusters;
+use super::{CloudStackClusters, mirror};
 
-type Decision = capstan_controller::Decision<CloudStackClusters>;
+pub(super) type Decision = capstan_controller::Decision<CloudStackClusters>;
 
 /// Port of the API where the manifest names none.
 pub(crate) const API_PORT: i32 = 6443;
@@ -77,6 +77,7 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     tell_domains(look, cluster, decision);
     decision.object.status.initialization.provisioned = Some(true);
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
+    mirror::keep(look, cluster, decision);
 }
 
 /// Whether the manifest was corrected before the failure domain was of use: the object is made again.
@@ -173,6 +174,15 @@ fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision) {
         let what = format!("these machines are still there: {}", shortened(machines, SHOWN));
         return waiting(look, decision, reason::DELETING, what);
     }
+    if mirror::delete(look, decision) {
+        return waiting(
+            look,
+            decision,
+            reason::DELETING,
+            "the entry in CloudStack's list of clusters".to_owned(),
+        );
+    }
+    decision.remove_finalizer(CKS_CLUSTER);
     for domain in look.seen.domains.iter().filter(|domain| !domain.metadata.is_deleting()) {
         decision.then(Effect::delete(&**domain));
     }

@@ -4,10 +4,16 @@ use std::sync::Arc;
 
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, label};
+use capstan_cloudstack_client::commands::Owner;
+use capstan_cloudstack_client::model::KubernetesCluster;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackMachine, Endpoint,
 };
 use capstan_controller::{ObserveError, View};
+
+use super::mirror::{self, Member};
+use crate::clouds::Clouds;
+use crate::error::CloudError;
 
 /// What was seen beside the CloudStackCluster.
 #[derive(Debug, Default)]
@@ -22,9 +28,19 @@ pub struct Seen {
     pub networks: Vec<(String, String)>,
     /// Names of the cluster's machines.
     pub machines: Vec<String>,
+    /// Those that exist in CloudStack.
+    pub members: Vec<Member>,
+    /// The entry in CloudStack's list of clusters; `None` if it was not asked for.
+    pub mirror: Option<Result<Option<KubernetesCluster>, CloudError>>,
+    /// For whom things are made.
+    pub owner: Owner,
 }
 
-pub(super) fn observe(object: &CloudStackCluster, view: &View) -> Result<Seen, ObserveError> {
+pub(super) async fn observe(
+    object: &CloudStackCluster,
+    view: &View,
+    clouds: &Clouds,
+) -> Result<Seen, ObserveError> {
     let meta = &object.metadata;
     let mut seen = Seen {
         cluster: owners::of::<Cluster>(meta, view)?,
@@ -47,5 +63,24 @@ pub(super) fn observe(object: &CloudStackCluster, view: &View) -> Result<Seen, O
     }
     let machines = view.labelled::<CloudStackMachine>(&meta.namespace, label::CLUSTER_NAME, cluster)?;
     seen.machines = machines.iter().map(|machine| machine.metadata.name.clone()).collect();
+    let member = |machine: &Arc<CloudStackMachine>| {
+        let id = machine
+            .spec
+            .instance_id
+            .clone()
+            .filter(|id| !id.is_empty() && !machine.metadata.is_deleting())?;
+        Some(Member { id, control_plane: machine.metadata.labels.contains_key(label::CONTROL_PLANE) })
+    };
+    seen.members = machines.iter().filter_map(member).collect();
+    seen.members.sort();
+    if let Some(domain) = seen.domains.first().filter(|_| mirror::must_ask(object, &seen.members)) {
+        seen.mirror = Some(match clouds.access(&domain.spec, view).await {
+            Ok(access) => {
+                seen.owner = access.owner.clone();
+                mirror::find(object, cluster, &access).await
+            }
+            Err(cause) => Err(cause),
+        });
+    }
     Ok(seen)
 }

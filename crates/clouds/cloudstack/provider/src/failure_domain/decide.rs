@@ -9,12 +9,11 @@ use capstan_cloudstack_types::names::finalizer::FAILURE_DOMAIN as FINALIZER;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackIsolatedNetwork, CloudStackIsolatedNetworkSpec, CloudStackIsolatedNetworkStatus,
 };
-use capstan_controller::{Effect, Look, Wait};
+use capstan_controller::{Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 
-use super::{FailureDomains, ZoneAndNetwork};
-use crate::code;
+use super::{FailureDomains, ZoneAndNetwork, evacuate};
 use crate::error::{CloudError, PATIENCE};
 use crate::isolated_network::Made;
 
@@ -60,10 +59,6 @@ fn failed(look: &Look<FailureDomains>, decision: &mut Decision, cause: &CloudErr
 
 fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
-    if look.object.spec.zone.network.vpc.is_some() {
-        let message = format!("network.vpc of failure domain {}: networks in a VPC", look.object.spec.name);
-        return failed(look, decision, &CloudError::new(code::UNSUPPORTED, "Unsupported", message));
-    }
     match &look.seen.place {
         Some(Err(cause)) => return failed(look, decision, cause),
         Some(Ok(place)) => fill_in(place, decision),
@@ -108,6 +103,7 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
         let network = &mut decision.object.spec.zone.network;
         network.id = own.spec.id.clone();
         network.kind = ISOLATED.to_owned();
+        network.vpc = own.spec.vpc.clone().or(network.vpc.take());
     }
     decision.object.status.ready = true;
     decision.object.status.initialization.provisioned = Some(true);
@@ -130,6 +126,11 @@ fn fill_in(place: &ZoneAndNetwork, decision: &mut Decision) {
         _ => ISOLATED.to_owned(),
     };
     zone.network.routing_mode = found.ip4routing.clone().unwrap_or_default();
+    if let Some(id) = &found.vpcid {
+        let vpc = zone.network.vpc.get_or_insert_default();
+        vpc.id = id.to_string();
+        vpc.name = found.vpcname.clone().unwrap_or_default();
+    }
 }
 
 fn cluster_name(look: &Look<FailureDomains>) -> &str {
@@ -155,7 +156,7 @@ fn new_network(look: &Look<FailureDomains>, decision: &Decision, name: String) -
             gateway: network.gateway.clone(),
             netmask: network.netmask.clone(),
             offering: network.offering.clone(),
-            vpc: None,
+            vpc: network.vpc.clone(),
         },
         status: CloudStackIsolatedNetworkStatus::default(),
     }
@@ -169,7 +170,20 @@ fn delete(look: &Look<FailureDomains>, decision: &mut Decision) {
     let machines = &look.seen.machines;
     if !machines.is_empty() {
         let names = shortened(machines, SHOWN);
-        let what = format!("these machines are still in it: {names}; delete or replace their Machines");
+        let next = match look.seen.occupants.is_empty() {
+            true => "delete or replace their Machines".to_owned(),
+            false => match evacuate::next(&look.seen.occupants, &look.seen.members) {
+                Ok(machine) => {
+                    let name = &machine.metadata.name;
+                    let message = format!("Machine {name} leaves failure domain {}", look.object.spec.name);
+                    decision.note(Note::normal("Evacuating", "Delete", message));
+                    decision.then(Effect::delete(&**machine));
+                    format!("Machine {name} is replaced")
+                }
+                Err(why) => why,
+            },
+        };
+        let what = format!("these machines are still in it: {names}; {next}");
         return waiting(look, decision, reason::DELETING, what);
     }
     for group in look.seen.groups.iter().filter(|group| !group.metadata.is_deleting()) {

@@ -1,10 +1,12 @@
 //! `CloudStackFailureDomain`: a zone and a network in it, as somebody's account sees them.
 //!
 //! Owns: CloudStackFailureDomains, their finalizer, status, and the ids in their specification; the
-//! CloudStackIsolatedNetwork of a network that is isolated or has to be made. Reads: the credentials' Secret, the
+//! CloudStackIsolatedNetwork of a network that is isolated or has to be made. Deletes the Machines in a failure domain that
+//! the cluster names no longer, one at a time. Reads: the credentials' Secret, the
 //! CloudStackCluster, machines and affinity groups placed there, the cloud until everything is found once.
 
 mod decide;
+mod evacuate;
 mod observe;
 #[cfg(test)]
 mod tests;
@@ -12,7 +14,7 @@ mod tests;
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, condition, label};
+use capstan_capi_types::core::{Cluster, Machine, MachineSet, condition, label};
 use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
@@ -50,6 +52,23 @@ impl Controller for FailureDomains {
 
     fn watches(&self, watches: &mut Watches<CloudStackFailureDomain>) {
         watches.read::<CloudStackCluster>();
+        watches.read::<MachineSet>();
+        watches.index_label::<Machine>(label::CLUSTER_NAME);
+        // Machines leave a failure domain that is being deleted one by one.
+        watches.related::<Machine>(|change, caches| {
+            let state =
+                |machine: &Arc<Machine>| (machine.status.phase.clone(), machine.metadata.is_deleting());
+            if change.old.as_ref().map(state) == change.new.as_ref().map(state) {
+                return Vec::new();
+            }
+            let domains = change.latest().and_then(|machine| {
+                let cluster = machine.metadata.labels.get(label::CLUSTER_NAME)?;
+                let domains = caches.of::<CloudStackFailureDomain>().ok()?;
+                domains.labelled(&machine.metadata.namespace, label::CLUSTER_NAME, cluster).ok()
+            });
+            let domains = domains.unwrap_or_default();
+            domains.iter().filter(|domain| domain.metadata.is_deleting()).map(|domain| domain.key()).collect()
+        });
         watches.owned::<CloudStackIsolatedNetwork>();
         watches.owned::<CloudStackAffinityGroup>();
         // A failure domain may wait for the network of another.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_core::owners;
-use capstan_capi_types::core::{Cluster, label};
+use capstan_capi_types::core::{Cluster, Machine, MachineSet, label};
 use capstan_cloudstack_client::commands::ListZones;
 use capstan_cloudstack_client::model::{Network, Zone};
 use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
@@ -15,9 +15,11 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_controller::{ObserveError, View};
 use capstan_object::{Key, ObjectMeta};
 
+use super::evacuate::Occupant;
 use crate::clouds::{Access, Clouds};
 use crate::code;
 use crate::error::CloudError;
+use crate::isolated_network::is_tier_of;
 
 /// What the cloud has of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +54,10 @@ pub struct Seen {
     pub groups: Vec<Arc<CloudStackAffinityGroup>>,
     /// Names of machines placed there.
     pub machines: Vec<String>,
+    /// The same with their Machines, where the cluster names the failure domain no longer.
+    pub occupants: Vec<Occupant>,
+    /// All Machines of the cluster, for the same case.
+    pub members: Vec<Arc<Machine>>,
 }
 
 /// The cluster of something that carries its label.
@@ -78,14 +84,41 @@ pub(super) async fn observe(
         true => None,
         false => Some(look_up(&object.spec, view, clouds).await),
     };
+    let owner = owners::of::<CloudStackCluster>(meta, view)?;
+    let left = meta.is_deleting() && owner.as_ref().is_some_and(|owner| !owner.metadata.is_deleting());
+    let (occupants, members) = match meta.labels.get(label::CLUSTER_NAME).filter(|_| left) {
+        Some(cluster) => (
+            machines.iter().map(|machine| occupant(object, machine, view)).collect::<Result<_, _>>()?,
+            view.labelled::<Machine>(&meta.namespace, label::CLUSTER_NAME, cluster)?,
+        ),
+        None => (Vec::new(), Vec::new()),
+    };
     Ok(Seen {
-        owner: owners::of::<CloudStackCluster>(meta, view)?,
+        owner,
+        occupants,
+        members,
         place,
         namesake: if networks.is_empty() { namesake(object, view)? } else { None },
         networks,
         groups: view.owned_by::<CloudStackAffinityGroup>(&meta.uid)?,
         machines: machines.iter().map(|machine| machine.metadata.name.clone()).collect(),
     })
+}
+
+/// A machine in the failure domain, with its Machine and the MachineSet that would put its replacement there again.
+fn occupant(
+    domain: &CloudStackFailureDomain,
+    machine: &CloudStackMachine,
+    view: &View,
+) -> Result<Occupant, ObserveError> {
+    let name = machine.metadata.name.clone();
+    let Some(machine) = owners::of::<Machine>(&machine.metadata, view)? else {
+        return Ok(Occupant { name, ..Occupant::default() });
+    };
+    let set = owners::of::<MachineSet>(&machine.metadata, view)?;
+    let pins = |set: &Arc<MachineSet>| set.spec.template.spec.failure_domain == domain.spec.name;
+    let pinned_by = set.filter(pins).map(|set| set.metadata.name.clone());
+    Ok(Occupant { name, machine: Some(machine), pinned_by })
 }
 
 /// The network of another failure domain that has the name of this one's.
@@ -167,6 +200,9 @@ async fn network(
         return found.pop().map(Some).ok_or_else(missing);
     }
     found.retain(|network| network.name.as_deref() == Some(wanted.name.as_str()));
+    if let Some(vpc) = &wanted.vpc {
+        found.retain(|network| is_tier_of(network, vpc));
+    }
     match found.len() {
         0 | 1 => Ok(found.pop()),
         several => {

@@ -92,11 +92,20 @@ fn what_stands_in_the_way_is_told_and_looked_at_again() {
         ("ZoneNotFound", "E-CS-NOTFOUND: there is no zone")
     );
     assert!(decision.look_again.is_some());
+}
+
+#[test]
+fn a_tier_that_exists_is_recognised_and_one_that_does_not_is_made_in_its_vpc() {
+    let mut found = place(Some("Isolated"));
+    let network = json!({"id": "n1", "name": "net", "type": "Isolated", "vpcid": "v1", "vpcname": "vpc"});
+    found.network = Some(serde_json::from_value(network).expect("a network"));
+    let decision = decided(object(), seen(Some(Ok(found))));
+    let vpc = decision.object.spec.zone.network.vpc.clone().expect("a VPC");
+    assert_eq!((vpc.id.as_str(), vpc.name.as_str()), ("v1", "vpc"));
     let mut in_vpc = object();
-    in_vpc.spec.zone.network.vpc = Some(Vpc::default());
-    let decision = decided(in_vpc, seen(None));
-    let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
-    assert_eq!(ready.reason, "Unsupported");
+    in_vpc.spec.zone.network.vpc = Some(Vpc { name: "vpc".to_owned(), ..Vpc::default() });
+    let decision = decided(in_vpc, seen(Some(Ok(place(None)))));
+    assert_eq!(effects(&decision).len(), 1);
 }
 
 #[test]

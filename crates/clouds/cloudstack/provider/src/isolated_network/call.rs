@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use capstan_cloudstack_client::commands::{
     AssociateIpAddress, CreateEgressFirewallRule, CreateFirewallRule, CreateLoadBalancerRule, CreateNetwork,
-    CreateTags, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DeleteNetwork,
-    DeleteTags, DisassociateIpAddress, Owner, TagPair,
+    CreateTags, CreateVpc, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule,
+    DeleteNetwork, DeleteTags, DeleteVpc, DisassociateIpAddress, Owner, TagPair,
 };
 use capstan_cloudstack_client::model::ResourceType;
 use capstan_cloudstack_client::{Code, Error};
@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::observe::{Change, ObservedNetwork};
-use super::{NetworkOrder, RULE};
+use super::{NetworkOrder, RULE, VpcOrder};
 use crate::clouds::Access;
 use crate::code;
 use crate::error::failed;
@@ -37,6 +37,33 @@ pub enum NetworkCall {
         /// Everything else; none in intents of releases that did not journal it.
         #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
         order: Option<Box<NetworkOrder>>,
+    },
+    /// Make the VPC of the network.
+    CreateVpc {
+        /// Its name.
+        name: String,
+        /// Everything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
+        order: Option<Box<VpcOrder>>,
+    },
+    /// Put tags on the VPC.
+    TagVpc {
+        /// The VPC.
+        vpc: String,
+        /// Keys.
+        tags: Vec<String>,
+    },
+    /// Take a tag off the VPC.
+    UntagVpc {
+        /// The VPC.
+        vpc: String,
+        /// The key.
+        tag: String,
+    },
+    /// Delete the VPC.
+    DeleteVpc {
+        /// The VPC.
+        vpc: String,
     },
     /// Put tags on the network or an address.
     Tag {
@@ -61,6 +88,9 @@ pub enum NetworkCall {
     Associate {
         /// The network.
         network: String,
+        /// The VPC of the network, whose addresses belong to the VPC.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        vpc: Option<String>,
         /// This one; any if none.
         address: Option<IpAddr>,
         /// The account or project, unless it is that of the keys.
@@ -77,6 +107,9 @@ pub enum NetworkCall {
         port: u16,
         /// Let everybody in.
         open: bool,
+        /// Who may use it, where there is no firewall; everybody if empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cidrs: Vec<String>,
     },
     /// Let somebody in.
     Open {
@@ -123,6 +156,9 @@ impl Call for NetworkCall {
     fn idempotency_key(&self) -> String {
         match self {
             Self::Create { name, .. } => format!("network/{name}"),
+            Self::CreateVpc { name, .. } => format!("vpc/{name}"),
+            Self::DeleteVpc { vpc } => format!("vpc/{vpc}"),
+            Self::TagVpc { vpc, .. } | Self::UntagVpc { vpc, .. } => format!("tags/{vpc}"),
             Self::Tag { id, .. } | Self::Untag { id, .. } => format!("tags/{id}"),
             Self::Associate { network, .. } => format!("address-of/{network}"),
             Self::Balance { address, port, .. } => format!("rule/{address}/{port}"),
@@ -137,12 +173,16 @@ impl Call for NetworkCall {
     }
 
     fn journalled(&self) -> bool {
-        !matches!(self, Self::Tag { .. } | Self::Untag { .. })
+        !matches!(self, Self::Tag { .. } | Self::Untag { .. } | Self::TagVpc { .. } | Self::UntagVpc { .. })
     }
 
     fn summary(&self) -> String {
         match self {
             Self::Create { name, .. } => format!("create-network {name}"),
+            Self::CreateVpc { name, .. } => format!("create-vpc {name}"),
+            Self::DeleteVpc { vpc } => format!("delete-vpc {vpc}"),
+            Self::TagVpc { vpc, tags } => format!("tag {vpc} [{}]", tags.join(" ")),
+            Self::UntagVpc { vpc, tag } => format!("untag {vpc} {tag}"),
             Self::Tag { id, tags, .. } => format!("tag {id} [{}]", tags.join(" ")),
             Self::Untag { id, tag, .. } => format!("untag {id} {tag}"),
             Self::Associate { network, address: Some(address), .. } => {
@@ -167,7 +207,9 @@ impl NetworkCall {
         let network = |id: &str| observed.network.as_ref().is_some_and(|network| network.id.as_str() == id);
         match self {
             Self::Create { .. } => observed.network.is_some(),
-            Self::Tag { .. } | Self::Untag { .. } => true,
+            Self::CreateVpc { .. } => observed.vpc.is_some(),
+            Self::DeleteVpc { .. } => observed.vpc.is_none(),
+            Self::Tag { .. } | Self::Untag { .. } | Self::TagVpc { .. } | Self::UntagVpc { .. } => true,
             Self::Associate { address: Some(wanted), .. } => {
                 observed.addresses.iter().any(|address| address.ipaddress == *wanted)
             }
@@ -190,6 +232,7 @@ impl NetworkCall {
         matches!(
             self,
             Self::Create { .. }
+                | Self::CreateVpc { .. }
                 | Self::Associate { .. }
                 | Self::Balance { .. }
                 | Self::Open { .. }
@@ -229,12 +272,50 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
                 zoneid: order.zone.clone(),
                 gateway: order.gateway,
                 netmask: order.netmask.clone(),
-                vpcid: None,
-                aclid: None,
+                vpcid: order.vpc.clone(),
+                aclid: order.acl.clone(),
                 owner: order.owner.clone(),
             };
             let network = client.call(&request).await.map_err(lost)?;
             Ok(Change::Network(Some(Box::new(network))))
+        }
+        NetworkCall::CreateVpc { name, order } => {
+            let Some(order) = order else {
+                return Err(Outcome::failed(code::FAILED, format!("VPC {name} has no order")));
+            };
+            let request = CreateVpc {
+                name: name.clone(),
+                displaytext: order.text.clone(),
+                cidr: order.cidr.clone(),
+                vpcofferingid: order.offering.clone(),
+                zoneid: order.zone.clone(),
+                start: Some(true),
+                owner: order.owner.clone(),
+            };
+            let vpc = client.run(&request).await.map_err(lost)?;
+            Ok(Change::Vpc(Some(Box::new(vpc))))
+        }
+        NetworkCall::TagVpc { vpc, tags } => {
+            let request = CreateTags {
+                resourceids: vec![vpc.clone()],
+                resourcetype: ResourceType::Vpc,
+                tags: tags.iter().map(|tag| TagPair::new(tag.as_str(), "1")).collect(),
+            };
+            client.run(&request).await.map_err(lost)?;
+            Ok(Change::Other)
+        }
+        NetworkCall::UntagVpc { vpc, tag } => {
+            let request = DeleteTags {
+                resourceids: vec![vpc.clone()],
+                resourcetype: ResourceType::Vpc,
+                tags: vec![TagPair::new(tag.as_str(), "1")],
+            };
+            client.run(&request).await.map_err(lost)?;
+            Ok(Change::Other)
+        }
+        NetworkCall::DeleteVpc { vpc } => {
+            gone(client.run(&DeleteVpc { id: vpc.as_str().into() }).await.map(drop), access)?;
+            Ok(Change::Vpc(None))
         }
         NetworkCall::Tag { id, address, tags } => {
             let request = CreateTags {
@@ -257,17 +338,18 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
             client.run(&request).await.map_err(lost)?;
             Ok(Change::Other)
         }
-        NetworkCall::Associate { network, address, owner } => {
+        NetworkCall::Associate { network, vpc, address, owner } => {
             let request = AssociateIpAddress {
                 ipaddress: *address,
-                networkid: Some(network.as_str().into()),
+                networkid: vpc.is_none().then(|| network.as_str().into()),
+                vpcid: vpc.as_deref().map(Into::into),
                 owner: owner.clone(),
                 ..AssociateIpAddress::default()
             };
             let address = client.run(&request).await.map_err(lost)?;
             Ok(Change::Address(Box::new(address)))
         }
-        NetworkCall::Balance { network, address, port, open } => {
+        NetworkCall::Balance { network, address, port, open, cidrs } => {
             let request = CreateLoadBalancerRule {
                 algorithm: "roundrobin".to_owned(),
                 name: RULE.to_owned(),
@@ -277,7 +359,7 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
                 publicipid: Some(address.as_str().into()),
                 networkid: Some(network.as_str().into()),
                 protocol: Some("tcp".to_owned()),
-                cidrlist: Vec::new(),
+                cidrlist: cidrs.clone(),
                 openfirewall: Some(*open),
             };
             let rule = client.run(&request).await.map_err(lost)?;

@@ -17,7 +17,7 @@ use capstan_object::Conditions;
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
 use super::mark::{self, is_ours};
-use super::{IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, delete};
+use super::{IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, vpc};
 use crate::account_cache::SETTLED;
 use crate::annotation;
 
@@ -108,7 +108,9 @@ impl ObservedNetwork {
 
     /// Everything may go out.
     pub(super) fn lets_out(&self) -> bool {
-        if self.network.as_ref().is_some_and(|network| network.egressdefaultpolicy == Some(true)) {
+        // What leaves a tier is up to its access list.
+        let free = |network: &Network| network.egressdefaultpolicy == Some(true) || network.vpcid.is_some();
+        if self.network.as_ref().is_some_and(free) {
             return true;
         }
         let all = |protocol: &str| {
@@ -222,6 +224,11 @@ fn keep(
     made.clusters.clone_from(&identity.uids);
     made.taken_over = identity.taken_over;
     let mut calls = Vec::new();
+    if let Some(vpc) = &observed.vpc {
+        let spec = decision.object.spec.vpc.get_or_insert_default();
+        spec.id = vpc.id.to_string();
+        calls.extend(vpc::claim(vpc, &made, &identity, cluster));
+    }
     // Another cluster's network is to outlive that cluster: it must know of us before anything is on it.
     if ours && made.network.as_ref() != Some(&id) && !identity.is_on(&network.tags) {
         let missing = mark::missing(network, cluster);
@@ -251,7 +258,7 @@ fn keep(
     let status = &mut decision.object.status;
     status.ready = true;
     status.initialization.provisioned = Some(true);
-    let message = site.let_in_by_others(&made).unwrap_or_default();
+    let message = site.let_in_by_others(&made).or_else(|| site.blocked()).unwrap_or_default();
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     decision.again_in(if look.seen.ill { UNWELL } else { SETTLED });
     mark::keep(look, Some(network), cluster, decision);
@@ -302,6 +309,29 @@ fn create(
     decision: &mut Decision,
 ) {
     let Some(domain) = &look.seen.domain else { return };
+    if let Some(wanted) = vpc::wanted(&look.object) {
+        let Some(vpc) = &observed.vpc else {
+            return match VpcOrder::of(wanted, domain, cluster, observed) {
+                Ok(order) => {
+                    let call =
+                        NetworkCall::CreateVpc { name: wanted.name.clone(), order: Some(Box::new(order)) };
+                    ask(look, decision, "CreatingVPC", vec![call]);
+                }
+                Err(cause) => {
+                    cause.wait(decision);
+                    ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
+                }
+            };
+        };
+        decision.object.spec.vpc.get_or_insert_default().id = vpc.id.to_string();
+        let created =
+            |call: &NetworkCall| matches!(call, NetworkCall::CreateVpc { name, .. } if *name == wanted.name);
+        if happened(look, created) {
+            let mut made = Made::of(&look.object.metadata);
+            made.vpc = Some(vpc.id.to_string());
+            made.put(&mut decision.object.metadata);
+        }
+    }
     match NetworkOrder::of(&look.object, domain, cluster, observed) {
         Ok(order) => {
             let call =

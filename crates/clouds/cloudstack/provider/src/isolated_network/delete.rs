@@ -16,7 +16,7 @@ use jiff::SignedDuration;
 use super::claim::{Identity, is_shared};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
-use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
+use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, vpc};
 use crate::refusal::{Pauses, Refusal};
 use crate::{annotation, balancers, code, leaving};
 
@@ -40,6 +40,10 @@ pub(super) fn delete(
         return;
     }
     let Some(network) = &observed.network else {
+        let calls = vpc::given_up(look, observed, cluster, false);
+        if !calls.is_empty() {
+            return ask(look, decision, reason::DELETING, calls);
+        }
         decision.remove_finalizer(FINALIZER);
         return;
     };
@@ -49,9 +53,18 @@ pub(super) fn delete(
     let identity = Identity::of(&look.object, cluster, Some(network), &observed.addresses, neighbours);
     let others = is_shared(network, &identity, neighbours);
     if is_ours(network) && !others {
+        let made = Made::of(&look.object.metadata);
+        let released = match network.vpcid {
+            Some(_) => vpc::released(observed, &made, &identity),
+            None => Vec::new(),
+        };
+        if !released.is_empty() {
+            return ask(look, decision, reason::DELETING, released);
+        }
         return delete_network(look, observed, id, decision);
     }
     let mut calls = undo(look, observed, network, &identity, others);
+    calls.extend(vpc::given_up(look, observed, cluster, true));
     let keep = keeps_balancers(cluster);
     if !keep {
         calls.extend(unbalanced(look, observed, cluster));

@@ -56,7 +56,8 @@ impl<'a> Site<'a> {
 
     fn associate(&self, address: Option<IpAddr>) -> NetworkCall {
         let owner = self.observed.owner.clone();
-        NetworkCall::Associate { network: self.network.id.to_string(), address, owner }
+        let vpc = self.network.vpcid.as_ref().map(ToString::to_string);
+        NetworkCall::Associate { network: self.network.id.to_string(), vpc, address, owner }
     }
 
     /// The address of the endpoint: the one on record, else the one that the manifest names, else one that is tagged or
@@ -72,7 +73,8 @@ impl<'a> Site<'a> {
         if !self.look.seen.elsewhere && !host.is_empty() {
             return self.named(host);
         }
-        let own = self.is_ours_alone(made);
+        // A free address of a VPC may be kept for another tier.
+        let own = self.network.vpcid.is_none() && self.is_ours_alone(made);
         let free = |address: &PublicIpAddress| self.holder(address).is_none();
         let found = find(&|address| self.identity.is_on(&address.tags))
             .or_else(|| find(&|address| took(self.look, self.network, Some(address.ipaddress))))
@@ -145,10 +147,20 @@ impl<'a> Site<'a> {
         endpoint.host = address.ipaddress.to_string();
         endpoint.port = port.into();
         decision.object.status.public_ip_id.clone_from(&id);
-        let wanted = self.wanted((&id, port), rule, made);
+        let in_vpc = self.network.vpcid.is_some();
+        let wanted = match in_vpc {
+            true => Openings::AsTheyAre,
+            false => self.wanted((&id, port), rule, made),
+        };
         let network = self.network.id.to_string();
-        let balance =
-            |open| NetworkCall::Balance { network: network.clone(), address: id.clone(), port, open };
+        let cidrs = if in_vpc && is_asked(self.cluster) { allowed(self.cluster) } else { Vec::new() };
+        let balance = |open| NetworkCall::Balance {
+            network: network.clone(),
+            address: id.clone(),
+            port,
+            open,
+            cidrs: cidrs.clone(),
+        };
         let Some(rule) = rule else {
             let open = wanted == Openings::These(vec![EVERYBODY.to_owned()]);
             calls.push(balance(open));
@@ -254,6 +266,32 @@ impl<'a> Site<'a> {
                 made.openings.remove(rule.id.as_str());
             }
         }
+    }
+
+    /// Why a tier may not reach its cluster's endpoint, or others than the manifest names may: both are up to rules that
+    /// are not changed here once they are made.
+    pub(super) fn blocked(&self) -> Option<String> {
+        self.network.vpcid.as_ref()?;
+        if self.network.aclname.as_deref() == Some("default_deny") {
+            return Some(format!(
+                "tier {} has the access list default_deny, which lets nothing in or out: replace it by one that allows \
+                 port 6443 in and everything out",
+                self.network.name.as_deref().unwrap_or_default()
+            ));
+        }
+        let id = &self.look.object.status.load_balancer_rule_id;
+        let rule = self.observed.rules.iter().find(|rule| rule.id.as_str() == id)?;
+        let held: Vec<&str> = rule.cidrlist.as_deref().unwrap_or_default().split([' ', ',']).collect();
+        let named = allowed(self.cluster);
+        let same = held.len() == named.len() && named.iter().all(|cidr| held.contains(&cidr.as_str()));
+        (is_asked(self.cluster) && !same).then(|| {
+            format!(
+                "{} names who may reach the API server, and load balancer rule {id} lets in {}: delete the rule to have it \
+                 made anew",
+                annotation::ALLOWED_CIDRS,
+                rule.cidrlist.as_deref().filter(|list| !list.is_empty()).unwrap_or(EVERYBODY)
+            )
+        })
     }
 
     /// Who comes in beside those that the manifest names, by rules that somebody else made.

@@ -20,6 +20,9 @@ pub struct Made {
     /// The network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
+    /// The VPC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpc: Option<String>,
     /// The network has its tags.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tagged: bool,

@@ -29,7 +29,12 @@ pub(super) fn mark(cluster: &CloudStackCluster) -> String {
 
 /// The tag of the cluster that a network's text names.
 pub(super) fn tag_in_text(network: &Network) -> Option<&str> {
-    let text = network.displaytext.as_deref()?.strip_prefix(BEGIN)?;
+    tag_of(network.displaytext.as_deref())
+}
+
+/// The tag of the cluster that a display text names.
+pub(super) fn tag_of(text: Option<&str>) -> Option<&str> {
+    let text = text?.strip_prefix(BEGIN)?;
     let (_, tag) = text.strip_suffix(')')?.rsplit_once(" (")?;
     tag.starts_with(&names::cluster_tag("")).then_some(tag)
 }

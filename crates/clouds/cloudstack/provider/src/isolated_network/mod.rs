@@ -25,6 +25,7 @@ mod observe;
 mod order;
 #[cfg(test)]
 mod tests;
+mod vpc;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +54,9 @@ pub use made::Made;
 pub(crate) use mark::is_ours;
 use observe::Ledger;
 pub use observe::ObservedNetwork;
+pub(crate) use observe::is_tier_of;
 pub use order::NetworkOrder;
+pub use vpc::VpcOrder;
 
 /// Name of the rule for the API server.
 pub(crate) const RULE: &str = "Kubernetes_API_Server";
@@ -132,6 +135,9 @@ impl Controller for IsolatedNetworks {
             let well =
                 |cluster: &Arc<Cluster>| cluster.status.conditions.is_condition_true(condition::AVAILABLE);
             match (&change.old, &change.new) {
+                (Some(old), Some(new)) if old.spec.paused != new.spec.paused => {
+                    networks_of(&new.metadata.namespace, &new.metadata.name, caches)
+                }
                 (Some(old), Some(new)) if well(old) && !well(new) => {
                     networks_of(&new.metadata.namespace, &new.metadata.name, caches)
                 }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
-    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworkOfferings,
-    ListPublicIpAddresses, Owner,
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworkAclLists,
+    ListNetworkOfferings, ListPublicIpAddresses, Owner,
 };
 use capstan_cloudstack_client::model::{
-    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkOffering, PublicIpAddress, RuleState, Tag,
+    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkAclList, NetworkOffering, PublicIpAddress,
+    RuleState, Tag, Vpc, VpcOffering,
 };
 use capstan_cloudstack_client::{Error, NetworkId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
-    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
+    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, Vpc as VpcSpec,
 };
 use capstan_object::{Key, Object};
 use parking_lot::Mutex;
@@ -25,6 +26,7 @@ use super::claim::{Identity, holder, owns};
 use super::decide::{allowed, is_asked};
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
+use super::vpc;
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
@@ -34,6 +36,9 @@ use crate::leaving;
 
 /// How long what our own calls said is believed without asking.
 const FRESH: Duration = Duration::from_secs(60);
+
+/// The access list of tiers that are made here. By default CloudStack lets nothing in or out of a tier.
+pub(super) const ALLOW: &str = "default_allow";
 
 /// What the cloud has.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,6 +57,12 @@ pub struct ObservedNetwork {
     pub free: Option<IpAddr>,
     /// Offerings by the name that the network asks for, where the network has to be made.
     pub offerings: Arc<Vec<NetworkOffering>>,
+    /// The VPC that the network is or becomes a tier of.
+    pub vpc: Option<Vpc>,
+    /// Offerings by the name that the VPC asks for, where it has to be made.
+    pub vpc_offerings: Arc<Vec<VpcOffering>>,
+    /// The access lists that every cloud has, where a tier has to be made.
+    pub acls: Arc<Vec<NetworkAclList>>,
     /// A machine that was destroyed and holds the network until CloudStack expunges it; asked where the network is to go.
     pub held_by: Option<String>,
     /// For whom things are made.
@@ -62,6 +73,7 @@ pub struct ObservedNetwork {
 #[derive(Debug)]
 pub(super) enum Change {
     Network(Option<Box<Network>>),
+    Vpc(Option<Box<Vpc>>),
     Tags(Vec<String>),
     AddressTags(String, Vec<String>),
     Address(Box<PublicIpAddress>),
@@ -122,10 +134,14 @@ impl Ledger {
         let mut all = self.observed.lock();
         let Some((_, observed)) = all.get_mut(key) else { return };
         match change {
+            // Its VPC lists the tiers that it has, so it is asked for again.
+            Change::Network(None) if observed.vpc.is_some() => drop(all.remove(key)),
             Change::Network(network) => {
                 let (network, owner) = (network.map(|it| *it), std::mem::take(&mut observed.owner));
-                *observed = ObservedNetwork { network, owner, ..ObservedNetwork::default() };
+                let vpc = observed.vpc.take();
+                *observed = ObservedNetwork { network, vpc, owner, ..ObservedNetwork::default() };
             }
+            Change::Vpc(vpc) => observed.vpc = vpc.map(|it| *it),
             Change::Tags(keys) => {
                 if let Some(network) = &mut observed.network {
                     network.tags.extend(keys.into_iter().map(tag));
@@ -253,7 +269,9 @@ impl ObservedNetwork {
         let is_open = |cidr: &String| self.openings_on(address, port).any(|(_, who)| who == cidr);
         let made = Made::of(&object.metadata);
         let opens = made.opened.unwrap_or(made.rule.is_some()) || !made.openings.is_empty();
+        let in_vpc = self.network.as_ref().is_some_and(|network| network.vpcid.is_some());
         let opened = match is_asked(cluster) {
+            _ if in_vpc => true,
             true => allowed(cluster).iter().all(is_open),
             // Where others decide who comes in, nothing is missing.
             false => !opens || self.leading_to(address, port).next().is_some(),
@@ -274,8 +292,17 @@ async fn ask(
     let zone: ZoneId = domain.spec.zone.id.as_str().into();
     let explain = |error: Error| access.explain(&error);
     let mut observed = ObservedNetwork { owner: access.owner.clone(), ..ObservedNetwork::default() };
-    let Some(network) = network(object, cluster, &zone, access).await? else {
+    let found = network(object, cluster, &zone, access).await?;
+    // Of a tier that is set up, the VPC matters no more until it is deleted.
+    if found.is_none() || !object.status.ready || object.metadata.is_deleting() {
+        (observed.vpc, observed.vpc_offerings) = vpc::observe(object, cluster, &zone, access).await?;
+    }
+    let Some(network) = found else {
         if object.spec.id.is_empty() && !object.metadata.is_deleting() {
+            if vpc::wanted(object).is_some() {
+                let acls = ListNetworkAclLists { name: Some(ALLOW.to_owned()), ..Default::default() };
+                observed.acls = access.client.cached(&acls).await.map_err(explain)?;
+            }
             let name = Some(offering_name(object).to_owned());
             let offerings = ListNetworkOfferings { name, ..ListNetworkOfferings::default() };
             observed.offerings = access.client.cached(&offerings).await.map_err(explain)?;
@@ -283,21 +310,30 @@ async fn ask(
         return Ok(observed);
     };
     let (client, scope, id) = (&access.client, access.scope(), network.id.clone());
+    // Addresses of a VPC belong to a tier only while a rule of the tier is on them.
     let addresses = ListPublicIpAddresses {
-        associatednetworkid: Some(id.clone()),
+        associatednetworkid: network.vpcid.is_none().then(|| id.clone()),
+        vpcid: network.vpcid.clone(),
         scope: scope.clone(),
         ..ListPublicIpAddresses::default()
     };
     observed.addresses = client.list(&addresses).await.map_err(explain)?;
+    observed.addresses.retain(|address| {
+        let here = address.associatednetworkid.as_ref().is_none_or(|network| *network == id);
+        network.vpcid.is_none() || here && !address.issourcenat
+    });
     if !observed.addresses.is_empty() {
         let rules =
             ListLoadBalancerRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
         observed.rules = client.list(&rules).await.map_err(explain)?;
         observed.rules.retain(|rule| !going(rule.state.as_ref()));
-        let openings =
-            ListFirewallRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
-        observed.openings = client.list(&openings).await.map_err(explain)?;
-        observed.openings.retain(|rule| !going(rule.state.as_ref()));
+        // Tiers have access lists in place of firewalls.
+        if network.vpcid.is_none() {
+            let openings =
+                ListFirewallRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
+            observed.openings = client.list(&openings).await.map_err(explain)?;
+            observed.openings.retain(|rule| !going(rule.state.as_ref()));
+        }
     }
     if network.egressdefaultpolicy != Some(true) && network.vpcid.is_none() {
         let exits =
@@ -326,7 +362,7 @@ fn must_choose(
     observed: &ObservedNetwork,
 ) -> bool {
     let identity = Identity::of(object, cluster, Some(network), &observed.addresses, &[]);
-    let own = owns(network, &Made::of(&object.metadata), &identity);
+    let own = network.vpcid.is_none() && owns(network, &Made::of(&object.metadata), &identity);
     let left = |address: &PublicIpAddress| holder(address, network, object, &identity, &[]).is_none();
     !own || !observed.addresses.is_empty() && !observed.addresses.iter().any(left)
 }
@@ -358,6 +394,9 @@ async fn network(
         return Ok(found.pop());
     }
     found.retain(|network| network.name.as_deref() == Some(spec.name.as_str()));
+    if let Some(vpc) = vpc::wanted(object) {
+        found.retain(|network| is_tier_of(network, vpc));
+    }
     let ours = mark(cluster);
     if let Some(at) = found.iter().position(|network| network.displaytext.as_deref() == Some(&ours)) {
         return Ok(Some(found.swap_remove(at)));
@@ -372,6 +411,12 @@ async fn network(
             Err(CloudError::new(code::AMBIGUOUS, "Ambiguous", message))
         }
     }
+}
+
+/// The network is a tier of a VPC that is named by id or name.
+pub(crate) fn is_tier_of(network: &Network, vpc: &VpcSpec) -> bool {
+    let is = |wanted: &str, held: Option<&str>| wanted.is_empty() || held == Some(wanted);
+    is(&vpc.id, network.vpcid.as_ref().map(|id| id.as_str())) && is(&vpc.name, network.vpcname.as_deref())
 }
 
 /// A free address of the zone. Which one is the object's own choice, so that many who look at the same time rarely

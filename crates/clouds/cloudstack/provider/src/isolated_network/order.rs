@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use capstan_cloudstack_client::commands::Owner;
 use capstan_cloudstack_client::model::{GuestType, NetworkMode, NetworkOffering};
-use capstan_cloudstack_client::{NetworkOfferingId, ZoneId};
+use capstan_cloudstack_client::{AclId, NetworkOfferingId, VpcId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
@@ -13,11 +13,16 @@ use serde::{Deserialize, Serialize};
 
 use super::ObservedNetwork;
 use super::mark::mark;
+use super::observe::ALLOW;
+use super::vpc;
 use crate::code;
 use crate::error::CloudError;
 
 /// The offering of networks whose manifest names none.
 const DEFAULT_OFFERING: &str = "DefaultIsolatedNetworkOfferingWithSourceNatService";
+
+/// The offering of tiers whose manifest names none; CAPC's default.
+const TIER_OFFERING: &str = "DefaultIsolatedNetworkOfferingForVpcNetworks";
 
 /// The order of a network. Its name is beside it in the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +34,12 @@ pub struct NetworkOrder {
     pub offering: NetworkOfferingId,
     /// What people are shown, and the mark that it is ours.
     pub text: String,
+    /// The VPC that it becomes a tier of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpc: Option<VpcId>,
+    /// Its access list, as a tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acl: Option<AclId>,
     /// Its gateway; any if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
@@ -46,20 +57,24 @@ impl order::Order for NetworkOrder {
 
 /// The name of a network's offering.
 pub(super) fn offering_name(object: &CloudStackIsolatedNetwork) -> &str {
-    Some(object.spec.offering.as_str()).filter(|name| !name.is_empty()).unwrap_or(DEFAULT_OFFERING)
+    let default = if vpc::wanted(object).is_some() { TIER_OFFERING } else { DEFAULT_OFFERING };
+    Some(object.spec.offering.as_str()).filter(|name| !name.is_empty()).unwrap_or(default)
 }
 
 /// Services that the endpoint of a cluster needs.
 const SERVICES: [&str; 3] = ["SourceNat", "Lb", "Firewall"];
+/// The same for a tier, which has an access list in place of a firewall.
+const TIER_SERVICES: [&str; 2] = ["SourceNat", "Lb"];
 
 /// Why networks of an offering cannot serve a cluster. CloudStack makes some of them all the same, and refuses the rules
 /// later.
-fn unfit(offering: &NetworkOffering) -> Option<String> {
+fn unfit(offering: &NetworkOffering, in_vpc: bool) -> Option<String> {
     if let Some(kind) = offering.guestiptype.as_ref().filter(|kind| **kind != GuestType::Isolated) {
-        return Some(format!("is for networks of type {kind}"));
+        return Some(format!("is for {kind} networks"));
     }
-    if offering.forvpc {
-        return Some("is for tiers of a VPC".to_owned());
+    if offering.forvpc != in_vpc {
+        let is_for = if in_vpc { "is not for tiers of a VPC" } else { "is for tiers of a VPC" };
+        return Some(is_for.to_owned());
     }
     if offering.specifyvlan {
         return Some("asks for a VLAN, which only an administrator may name".to_owned());
@@ -72,7 +87,8 @@ fn unfit(offering: &NetworkOffering) -> Option<String> {
     }
     // A server that lists no services says nothing about them.
     let offers = |name: &str| offering.service.iter().any(|service| service.name.eq_ignore_ascii_case(name));
-    let lacking: Vec<&str> = SERVICES.into_iter().filter(|name| !offers(name)).collect();
+    let needed: &[&str] = if in_vpc { &TIER_SERVICES } else { &SERVICES };
+    let lacking: Vec<&str> = needed.iter().copied().filter(|name| !offers(name)).collect();
     let told = !offering.service.is_empty() && !lacking.is_empty();
     told.then(|| format!("has no {}", lacking.join(" and no ")))
 }
@@ -95,21 +111,38 @@ impl NetworkOrder {
             );
             CloudError::new(code::NOT_FOUND, "OfferingNotFound", message)
         })?;
-        if let Some(why) = unfit(offering) {
+        let in_vpc = observed.vpc.is_some();
+        if let Some(why) = unfit(offering, in_vpc) {
+            let (what, services, default) = match in_vpc {
+                true => ("tiers of a VPC", TIER_SERVICES.join(", "), TIER_OFFERING),
+                false => ("isolated networks", SERVICES.join(", "), DEFAULT_OFFERING),
+            };
             let message = format!(
-                "network offering {name:?} {why}: name an offering for isolated networks with {} in network.offering of \
-                 failure domain {}, or leave it empty for {DEFAULT_OFFERING}",
-                SERVICES.join(", "),
+                "network offering {name:?} {why}: name an offering for {what} with {services} in network.offering of \
+                 failure domain {}, or leave it empty for {default}",
                 domain.spec.name
             );
             return Err(CloudError::new(code::UNSUPPORTED, "OfferingUnfit", message));
         }
+        let (gateway, netmask) = match &observed.vpc {
+            Some(vpc) => {
+                let (gateway, netmask) = vpc::tier_range(vpc, spec)?;
+                (Some(gateway), Some(netmask))
+            }
+            None => {
+                let netmask = Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty());
+                (spec.gateway.parse().ok(), netmask)
+            }
+        };
+        let acl = observed.acls.iter().find(|acl| in_vpc && acl.name.as_deref() == Some(ALLOW));
         Ok(Self {
             zone: domain.spec.zone.id.as_str().into(),
             offering: offering.id.clone(),
             text: mark(cluster),
-            gateway: spec.gateway.parse().ok(),
-            netmask: Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty()),
+            vpc: observed.vpc.as_ref().map(|vpc| vpc.id.clone()),
+            acl: acl.map(|acl| acl.id.clone()),
+            gateway,
+            netmask,
             owner: observed.owner.clone(),
         })
     }
@@ -128,8 +161,8 @@ mod tests {
         for (fields, why) in [
             (json!({"guestiptype": "Isolated", "state": "Enabled", "service": all()}), None),
             (json!({"guestiptype": "Isolated"}), None),
-            (json!({"guestiptype": "L2", "service": []}), Some("is for networks of type L2")),
-            (json!({"guestiptype": "Shared", "service": all()}), Some("is for shared networks")),
+            (json!({"guestiptype": "L2", "service": []}), Some("is for L2 networks")),
+            (json!({"guestiptype": "Shared", "service": all()}), Some("is for Shared networks")),
             (json!({"guestiptype": "Isolated", "forvpc": true}), Some("is for tiers of a VPC")),
             (json!({"specifyvlan": true}), Some("asks for a VLAN, which only an administrator may name")),
             (json!({"networkmode": "ROUTED"}), Some("is for routed networks")),
@@ -139,7 +172,13 @@ mod tests {
             let mut body = json!({"id": "o", "name": "o"});
             body.as_object_mut().expect("fields").extend(fields.as_object().expect("fields").clone());
             let offering: NetworkOffering = serde_json::from_value(body).expect("an offering");
-            assert_eq!(unfit(&offering).as_deref(), why, "{fields}");
+            assert_eq!(unfit(&offering, false).as_deref(), why, "{fields}");
         }
+        let tier = json!({"id": "o", "name": "o", "forvpc": true, "service": services(&["SourceNat", "Lb"])});
+        let tier: NetworkOffering = serde_json::from_value(tier).expect("an offering");
+        assert_eq!(unfit(&tier, true), None);
+        let other: NetworkOffering =
+            serde_json::from_value(json!({"id": "o", "name": "o"})).expect("an offering");
+        assert_eq!(unfit(&other, true).as_deref(), Some("is not for tiers of a VPC"));
     }
 }

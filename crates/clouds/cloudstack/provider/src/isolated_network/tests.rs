@@ -418,11 +418,13 @@ fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_ba
         ..ObservedNetwork::default()
     };
     let taken = NetworkCall::Associate {
+        vpc: None,
         network: "n1".to_owned(),
         address: IP.parse().ok(),
         owner: Owner::project("p1".into()),
     };
     let balanced = NetworkCall::Balance {
+        cidrs: Vec::new(),
         network: "n1".to_owned(),
         address: format!("id-{IP}"),
         port: 6443,

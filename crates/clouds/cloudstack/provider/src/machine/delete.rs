@@ -6,7 +6,7 @@ use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_types::core::reason;
 use capstan_cloudstack_client::VolumeId;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
-use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
+use capstan_cloudstack_types::names::finalizer::{CKS_MACHINE, MACHINE as FINALIZER};
 use capstan_controller::{Effect, Look, Note, ObjectRef};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
@@ -78,6 +78,7 @@ fn unrecorded(look: &Look<CloudStackMachines>, decision: &mut Decision) {
             decision.again_in(SOON);
         }
         Some(Ok(Namesake::Nobody)) | None => {
+            decision.remove_finalizer(CKS_MACHINE);
             decision.remove_finalizer(FINALIZER);
         }
     }
@@ -118,6 +119,7 @@ fn gone(look: &Look<CloudStackMachines>, decision: &mut Decision) {
             decision.then(note);
         }
         None => {
+            decision.remove_finalizer(CKS_MACHINE);
             decision.remove_finalizer(FINALIZER);
         }
     }

@@ -3,6 +3,7 @@
 
 mod check;
 mod cloud;
+mod domains;
 mod failures;
 mod features;
 #[allow(dead_code, reason = "`examples/cloudstack-faults.rs` runs them")]
@@ -16,6 +17,7 @@ mod sharing;
 mod stories;
 mod story;
 mod templates;
+mod vpc;
 mod wrong;
 
 use mimalloc::MiMalloc;

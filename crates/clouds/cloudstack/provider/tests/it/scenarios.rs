@@ -14,7 +14,9 @@
 //! | invalid account, domain, zone, template, offering, disk, address, … | `wrong::everything_that_is_wrong_with_a_manifest_is_told_…` |
 //! | upgrade to an offering that is too large | [`an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back`] |
 //! | slow network, interrupted network | [`a_slow_cloud_is_only_slower`], `failures::requests_and_replies_that_get_lost_on_the_wire_double_nothing` |
-//! | VPC, several networks, CKS cluster | not yet |
+//! | VPC | `vpc::a_cluster_gets_a_vpc_a_tier_and_an_address_and_leaves_none_of_them` |
+//! | CKS cluster | `domains::a_cluster_is_shown_in_cloudstacks_own_list_with_its_machines` |
+//! | several networks | not yet |
 //!
 //! | bug | here |
 //! |---|---|
@@ -394,7 +396,7 @@ fn an_offering_that_cannot_serve_a_cluster_is_refused_before_a_network_is_made()
             world.pass(Duration::from_secs(20)).await?;
             let key = Key::new(NAMESPACE, NAME);
             let told = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
-            says(&told, &["False", "E-CS-UNSUPPORTED", "is for networks of type L2", "failure domain fd-1"])?;
+            says(&told, &["False", "E-CS-UNSUPPORTED", "is for L2 networks", "failure domain fd-1"])?;
             if cloud.calls().contains_key("createNetwork") {
                 return Err(wrong("a network was made"));
             }

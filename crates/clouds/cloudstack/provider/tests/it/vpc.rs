@@ -1,0 +1,171 @@
+//! Clusters on tiers of VPCs.
+
+use capstan_cloudstack_client::commands::{
+    AssociateIpAddress, CreateNetwork, CreateVpc, ListLoadBalancerRules, ListNetworkAclLists,
+    ListNetworkOfferings, ListNetworks, ListPublicIpAddresses, ListVpcOfferings, ListVpcs, ListZones, Owner,
+};
+use capstan_cloudstack_client::model::Vpc;
+use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
+use capstan_controller::KindName;
+use capstan_harness::{Violation, World, run};
+use serde_json::{Value, json};
+
+use crate::cloud::Cloud;
+use crate::failures::CheckResult;
+use crate::manifests::NAME;
+use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
+use crate::story::{Script, failed};
+
+const VPC: &str = "clouds";
+
+fn wrong(what: impl Into<String>) -> Violation {
+    Violation::new("VPC", what)
+}
+
+fn goes_well(story: &Script) {
+    let report = run(story, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+fn in_a_vpc(body: &mut Value) {
+    if body["kind"] == "CloudStackCluster" {
+        let network = &mut body["spec"]["failureDomains"][0]["zone"]["network"];
+        network["vpc"] = json!({"name": VPC, "cidr": "10.20.0.0/16"});
+    }
+}
+
+async fn vpcs(cloud: &Cloud) -> Result<Vec<Vpc>, Violation> {
+    cloud.client("capstan").list(&ListVpcs::default()).await.map_err(failed)
+}
+
+/// The tier is in the VPC, lets everything in and out, and a rule on an address of the VPC leads to it.
+fn the_tier_serves<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let tenant = cloud.client("capstan");
+        let vpcs = vpcs(cloud).await?;
+        let networks = tenant.list(&ListNetworks::default()).await.map_err(failed)?;
+        let ([vpc], [tier]) = (vpcs.as_slice(), networks.as_slice()) else {
+            return Err(wrong(format!("VPCs {vpcs:?}, networks {networks:?}")));
+        };
+        if tier.vpcid.as_ref() != Some(&vpc.id) || tier.aclname.as_deref() != Some("default_allow") {
+            return Err(wrong(format!("the tier is {tier:?}")));
+        }
+        let rules = tenant.list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
+        let addresses = tenant.list(&ListPublicIpAddresses::default()).await.map_err(failed)?;
+        let of_vpc = |id| {
+            addresses.iter().any(|ip| ip.id == id && ip.vpcid.as_ref() == Some(&vpc.id) && !ip.issourcenat)
+        };
+        let served = rules.iter().all(|rule| rule.networkid.as_ref() == Some(&tier.id))
+            && rules.iter().filter_map(|rule| rule.publicipid.clone()).all(of_vpc);
+        if rules.len() != 1 || !served {
+            return Err(wrong(format!("rules {rules:?} on {addresses:?}")));
+        }
+        let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
+        if domains[0]["spec"]["zone"]["network"]["vpc"]["id"] != vpc.id.as_str() {
+            return Err(wrong(format!("the failure domain says {}", domains[0]["spec"])));
+        }
+        let calls = cloud.calls();
+        match calls.contains_key("createFirewallRule") || calls.contains_key("createEgressFirewallRule") {
+            true => Err(wrong("a tier has no firewall")),
+            false => Ok(()),
+        }
+    })
+}
+
+#[test]
+fn a_cluster_gets_a_vpc_a_tier_and_an_address_and_leaves_none_of_them() {
+    let acts = [Create, Check(the_tier_serves), ScaleWorkers(2), Delete];
+    goes_well(&Script { bare: true, change: Some(in_a_vpc), ..Script::of(&acts) }.expunging_soon());
+}
+
+/// Somebody's VPC with a tier of the name that the manifest gives, and a spare address.
+fn a_tier_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let tenant = cloud.client("capstan");
+        let missing = || wrong("the cloud lacks something");
+        let zones = tenant.list(&ListZones::default()).await.map_err(failed)?;
+        let zone = zones.first().ok_or_else(missing)?.id.clone();
+        let question =
+            ListVpcOfferings { name: Some("Default VPC offering".to_owned()), ..Default::default() };
+        let offerings = tenant.list(&question).await.map_err(failed)?;
+        let request = CreateVpc {
+            name: VPC.to_owned(),
+            displaytext: "somebody's".to_owned(),
+            cidr: "10.30.0.0/16".to_owned(),
+            vpcofferingid: offerings.first().ok_or_else(missing)?.id.clone(),
+            zoneid: zone.clone(),
+            start: None,
+            owner: Owner::default(),
+        };
+        let vpc = tenant.run(&request).await.map_err(failed)?;
+        let name = "DefaultIsolatedNetworkOfferingForVpcNetworks";
+        let question = ListNetworkOfferings { name: Some(name.to_owned()), ..Default::default() };
+        let offerings = tenant.list(&question).await.map_err(failed)?;
+        let offering = offerings.iter().find(|offering| offering.name == name).ok_or_else(missing)?;
+        let question = ListNetworkAclLists { name: Some("default_allow".to_owned()), ..Default::default() };
+        let acls = tenant.list(&question).await.map_err(failed)?;
+        let request = CreateNetwork {
+            name: NAME.to_owned(),
+            displaytext: None,
+            networkofferingid: offering.id.clone(),
+            zoneid: zone,
+            gateway: "10.30.7.1".parse().ok(),
+            netmask: Some("255.255.255.0".to_owned()),
+            vpcid: Some(vpc.id.clone()),
+            aclid: acls.first().map(|acl| acl.id.clone()),
+            owner: Owner::default(),
+        };
+        tenant.call(&request).await.map_err(failed)?;
+        let request = AssociateIpAddress { vpcid: Some(vpc.id), ..Default::default() };
+        tenant.run(&request).await.map_err(failed)?;
+        cloud.simulator.forgive();
+        Ok(())
+    })
+}
+
+/// The cluster took an address of its own and left the spare one alone.
+fn the_spare_address_is_spare<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let addresses =
+            cloud.client("capstan").list(&ListPublicIpAddresses::default()).await.map_err(failed)?;
+        let spare = addresses.iter().filter(|ip| ip.associatednetworkid.is_none() && !ip.issourcenat).count();
+        match (addresses.len(), spare) {
+            (3, 1) => Ok(()),
+            _ => Err(wrong(format!("addresses {addresses:?}"))),
+        }
+    })
+}
+
+#[test]
+fn a_tier_that_exists_is_used_and_left_as_it_was() {
+    let acts = [Check(a_tier_is_there), Create, Check(the_spare_address_is_spare), Delete];
+    goes_well(&Script { bare: true, ..Script::of(&acts) }.expunging_soon());
+}
+
+/// Machines name a VPC that has no addresses to be made with.
+#[test]
+fn a_vpc_that_cannot_be_made_is_reported_with_the_field_to_correct() {
+    fn without_cidr(body: &mut Value) {
+        in_a_vpc(body);
+        if body["kind"] == "CloudStackCluster" {
+            body["spec"]["failureDomains"][0]["zone"]["network"]["vpc"] = json!({"name": VPC});
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let story = Script { bare: true, change: Some(without_cidr), ..Script::of(&[]) };
+            crate::story::create(world, cloud, crate::manifests::Shape::EXAMPLE, &story).await?;
+            world.run_until_idle().await?;
+            let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
+            crate::failures::says(&domains[0], &["cidr in network.vpc of failure domain fd-1"])?;
+            let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+            match machines.iter().all(|machine| machine["spec"]["instanceID"].is_null())
+                && vpcs(cloud).await?.is_empty()
+            {
+                true => Ok(()),
+                false => Err(wrong("something was made")),
+            }
+        })
+    }
+    goes_well(&Script { mishap_at_end: Some(play), ..Script::of(&[]) });
+}
