@@ -267,6 +267,16 @@ impl Client {
         self.write(Method::PATCH, path, content_type, encode(body)?, effect).await
     }
 
+    /// What an object would become if this were applied (server-side, taking fields over from other managers). Nothing
+    /// is written, so it is no effect and passes no gate.
+    pub async fn dry_run_apply(&self, kind: &KindName, key: &Key, body: &Value) -> Result<Reply, ApiError> {
+        let mut path = kind.object_path(key, None);
+        path.push_str("?dryRun=All&force=true&fieldManager=");
+        path.push_str(&self.manager);
+        let request = self.request(Method::PATCH, path, "application/apply-patch+yaml", encode(body)?)?;
+        Ok(Reply { bytes: self.exchange(request).await? })
+    }
+
     /// Replaces an object or one of its subresources.
     pub async fn replace(
         &self,
