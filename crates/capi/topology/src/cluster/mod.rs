@@ -1,0 +1,133 @@
+//! Clusters of a ClusterClass: makes the objects of a cluster what its topology says.
+//!
+//! Owns: `spec.infrastructureRef`, `spec.controlPlaneRef` and the topology labels of the Cluster, its `TopologyReconciled`
+//! condition and upgrade plans; the fields that it applies to the infrastructure cluster, the control plane,
+//! MachineDeployments, MachineHealthChecks and their templates. Reads: the class with its templates, those objects,
+//! MachineSets and Machines. What applying would change is asked of the API server, since only that knows defaults.
+
+mod compare;
+mod current;
+mod decide;
+mod observe;
+mod observed;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_core::contract::Definition;
+use capstan_capi_core::paused;
+use capstan_capi_types::core::cluster::condition;
+use capstan_capi_types::core::{
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet, label,
+};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches,
+};
+use capstan_object::{Key, Object};
+use parking_lot::Mutex;
+
+pub(crate) use current::template;
+pub use observed::{Difference, Observed, Topology};
+
+use crate::FIELD_MANAGER;
+
+/// The controller of topologies.
+#[derive(Default)]
+pub struct ClusterTopologies {
+    /// Comparisons that found no difference, by cluster: what they were about, and the state that was compared.
+    unchanged: Mutex<BTreeMap<Key, BTreeMap<String, String>>>,
+}
+
+const CONDITIONS: [&str; 1] = [condition::TOPOLOGY_RECONCILED];
+
+/// The class of a cluster with a topology.
+pub(crate) fn class_of(cluster: &Cluster) -> Option<Key> {
+    let reference = &cluster.spec.topology.class_ref;
+    if reference.name.is_empty() {
+        return None;
+    }
+    let namespace =
+        if reference.namespace.is_empty() { &cluster.metadata.namespace } else { &reference.namespace };
+    Some(Key::new(namespace.as_str(), reference.name.as_str()))
+}
+
+/// Index of clusters by class.
+const BY_CLASS: &str = "class";
+
+impl Controller for ClusterTopologies {
+    const NAME: &'static str = FIELD_MANAGER;
+    type Kind = Cluster;
+    type Seen = Observed;
+    type Call = NoCall;
+
+    fn watches(&self, watches: &mut Watches<Cluster>) {
+        watches.read::<Definition>();
+        watches.index::<Cluster>(BY_CLASS, |cluster| {
+            class_of(cluster).into_iter().map(|class| class.to_string()).collect()
+        });
+        watches.index_label::<Machine>(label::CLUSTER_NAME);
+        watches.index_label::<MachineSet>(label::CLUSTER_NAME);
+        watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
+        watches.index_label::<MachineHealthCheck>(label::CLUSTER_NAME);
+        watches.related::<ClusterClass>(|change, caches| clusters_of(caches, &change.key));
+        watches.related_within::<MachineDeployment>(GATHER, owned_changed);
+        watches.related_within::<MachineSet>(GATHER, |change, _| {
+            // Only its end matters: templates are kept as long as somebody uses them.
+            if change.new.is_some() { Vec::new() } else { cluster_of(change) }
+        });
+        watches.related_within::<MachineHealthCheck>(GATHER, owned_changed);
+        watches.related_within::<Machine>(GATHER, |change, _| {
+            let version = |machine: &Arc<Machine>| machine.spec.version.clone();
+            let same = change.old.as_ref().map(version) == change.new.as_ref().map(version);
+            if same { Vec::new() } else { cluster_of(change) }
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &CONDITIONS
+    }
+
+    fn paused(&self, object: &Cluster, _: &View) -> Result<Option<String>, ObserveError> {
+        Ok(paused::why(Some(object), &object.metadata, Cluster::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Observed, ObserveError> {
+        observe::observe(self, object, view).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    fn gone(&self, key: &Key) {
+        self.unchanged.lock().remove(key);
+    }
+}
+
+fn clusters_of(caches: &Caches, class: &Key) -> Vec<Key> {
+    let clusters = caches.of::<Cluster>().and_then(|cache| cache.indexed(BY_CLASS, &class.to_string()));
+    clusters.unwrap_or_default().iter().map(|cluster| cluster.key()).collect()
+}
+
+/// The cluster of an object of a topology.
+fn cluster_of<T: Object>(change: &Change<T>) -> Vec<Key> {
+    let name = |object: &Arc<T>| {
+        let labels = &object.metadata().labels;
+        labels.get(label::CLUSTER_NAME).filter(|_| labels.contains_key(label::TOPOLOGY_OWNED)).cloned()
+    };
+    let namespace = change.key.namespace.as_str();
+    change.both().filter_map(name).map(|name| Key::new(namespace, name)).collect()
+}
+
+/// The same, if what is wanted of the object changed, or what somebody else may have changed.
+fn owned_changed<T: Object>(change: &Change<T>, _: &Caches) -> Vec<Key> {
+    let wanted = |object: &Arc<T>| {
+        let meta = object.metadata();
+        (meta.generation, meta.labels.clone(), meta.annotations.clone(), meta.is_deleting())
+    };
+    let same = change.old.as_ref().map(wanted) == change.new.as_ref().map(wanted);
+    if same { Vec::new() } else { cluster_of(change) }
+}

@@ -1,0 +1,119 @@
+//! The `TopologyReconciled` condition.
+
+use capstan_capi_core::conditions::{self, ConditionState};
+use capstan_capi_types::core::cluster::{condition, reason as own};
+use capstan_capi_types::core::reason;
+use capstan_controller::{Decision, Look};
+use capstan_object::ConditionStatus;
+
+use super::observed::{Observed, Topology};
+use super::{ClusterTopologies, class_of};
+use crate::desired::versions::Upgrade;
+
+pub(super) fn report(look: &Look<ClusterTopologies>, decision: &mut Decision<ClusterTopologies>) {
+    let Some(state) = state(look) else { return };
+    let conditions = &mut decision.object.status.conditions;
+    conditions::set_state(look, conditions, condition::TOPOLOGY_RECONCILED, state, None);
+}
+
+fn state(look: &Look<ClusterTopologies>) -> Option<ConditionState> {
+    class_of(&look.object)?;
+    let not =
+        |reason: &str, message: String| Some(ConditionState::new(ConditionStatus::False, reason, message));
+    if let Some(why) = &look.paused {
+        return not(reason::PAUSED, why.clone());
+    }
+    if !look.failures.is_empty() {
+        let errors: Vec<String> = look
+            .failures
+            .iter()
+            .map(|failure| format!("{}: {}", failure.effect, failure.error.message))
+            .collect();
+        return not(own::RECONCILE_FAILED, errors.join(", "));
+    }
+    if look.object.metadata.is_deleting() {
+        return not(reason::DELETING, "Cluster is deleting".to_owned());
+    }
+    match &look.seen {
+        Observed::NotManaged => None,
+        Observed::NoClass(why) | Observed::Failed(why) => not(own::RECONCILE_FAILED, why.clone()),
+        Observed::ClassNotReconciled => not(
+            own::CLUSTER_CLASS_NOT_RECONCILED,
+            "ClusterClass not reconciled. If this condition persists please check ClusterClass status. A ClusterClass is \
+             reconciled if.status.observedGeneration == .metadata.generation is true. If this is not the case either \
+             ClusterClass reconciliation failed or the ClusterClass is paused"
+                .to_owned(),
+        ),
+        Observed::Topology(topology) if topology.current.referenced && !topology.desired.upgrade.is_done() => {
+            let (reason, message) = upgrading(topology);
+            not(reason, message)
+        }
+        Observed::Topology(_) => Some(ConditionState::new(ConditionStatus::True, own::RECONCILE_SUCCEEDED, "")),
+    }
+}
+
+/// What is upgrading, what waits, and for what; in upstream's words.
+fn upgrading(topology: &Topology) -> (&'static str, String) {
+    let upgrade = &topology.desired.upgrade;
+    let mut message = format!("Cluster is upgrading to {}", topology.current.cluster.spec.topology.version);
+    let version = topology.desired.control_plane.body["spec"]["version"].as_str().unwrap_or_default();
+    let kind = &topology.desired.control_plane.kind.kind;
+    let mut line = |text: String| {
+        message.push_str("\n  * ");
+        message.push_str(&text);
+    };
+    if upgrade.control_plane_starting || upgrade.control_plane_upgrading {
+        let later = later(&upgrade.control_plane_plan, version);
+        line(format!("{kind} upgrading to version {version}{later}"));
+    } else if !upgrade.control_plane_plan.is_empty() {
+        line(format!("{kind} pending upgrade to version {}", upgrade.control_plane_plan.join(", ")));
+    }
+    let names = |set: &std::collections::BTreeSet<String>,
+                 without: &[&std::collections::BTreeSet<String>]| {
+        let left = set.iter().filter(|name| !without.iter().any(|set| set.contains(*name)));
+        left.cloned().collect::<Vec<String>>()
+    };
+    let running = names(&upgrade.upgrading, &[]);
+    let deferred = names(&upgrade.deferred, &[&upgrade.upgrading]);
+    let pending = names(&upgrade.pending, &[&upgrade.upgrading, &upgrade.deferred]);
+    if !running.is_empty() {
+        let later = later(&upgrade.workers_plan, version);
+        line(format!("{} upgrading to version {version}{later}", listed(&running)));
+    }
+    if !pending.is_empty() && !upgrade.workers_plan.is_empty() {
+        let plan = upgrade.workers_plan.join(", ");
+        line(format!("{} pending upgrade to version {plan}", listed(&pending)));
+    }
+    if !deferred.is_empty() {
+        line(format!(
+            "{} upgrade to version {version} deferred using defer-upgrade or hold-upgrade-sequence annotations",
+            listed(&deferred)
+        ));
+    }
+    if !upgrade.pending_create.is_empty() {
+        let waiting: Vec<String> = upgrade.pending_create.iter().cloned().collect();
+        line(format!("{} creation deferred while control plane upgrade is in progress", listed(&waiting)));
+    }
+    (reason_of(upgrade, &running, &pending, &deferred), message)
+}
+
+fn reason_of(upgrade: &Upgrade, running: &[String], pending: &[String], deferred: &[String]) -> &'static str {
+    let control_plane = upgrade.control_plane_starting || upgrade.control_plane_upgrading;
+    match !deferred.is_empty() && !control_plane && running.is_empty() && pending.is_empty() {
+        true => own::MACHINE_DEPLOYMENTS_UPGRADE_DEFERRED,
+        false => own::CLUSTER_UPGRADING,
+    }
+}
+
+fn later(plan: &[String], version: &str) -> String {
+    let left: Vec<&str> = plan.iter().map(String::as_str).filter(|step| *step != version).collect();
+    if left.is_empty() { String::new() } else { format!(" ({} pending)", left.join(", ")) }
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [only] => format!("MachineDeployment {only}"),
+        names if names.len() <= 3 => format!("MachineDeployments {}", names.join(", ")),
+        names => format!("MachineDeployments {}, ... ({} more)", names[..3].join(", "), names.len() - 3),
+    }
+}

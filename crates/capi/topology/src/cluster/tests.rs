@@ -1,0 +1,139 @@
+//! Tables of decisions: what is applied, in which order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_types::core::Cluster;
+use capstan_controller::{Controller, Decision, Look, ObjectRef};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::observed::{Difference, Observed, Topology};
+use super::*;
+use crate::current::Current;
+use crate::desired::{self, Desired, rotation};
+use crate::testing::{applied, blueprint, class, cluster};
+
+fn desired_of(of: &Cluster, current: &Current) -> Desired {
+    desired::compute(&blueprint(class(json!({})), of), current).expect("a desired state")
+}
+
+fn decide(topology: Topology) -> Decision<ClusterTopologies> {
+    let cluster = Arc::new(topology.current.cluster.clone());
+    let seen = Observed::Topology(Box::new(topology));
+    let look = Look::new(cluster, seen, Timestamp::UNIX_EPOCH);
+    ClusterTopologies::default().decide(&look)
+}
+
+fn summaries(decision: &Decision<ClusterTopologies>) -> Vec<String> {
+    let summary = |effect: &capstan_controller::Effect<NoCall>| {
+        let text = effect.summary();
+        text.split(' ').take(2).collect::<Vec<_>>().join(" ")
+    };
+    decision.effects.iter().map(|planned| summary(&planned.effect)).collect()
+}
+
+fn topology(current: Current, desired: Desired) -> Topology {
+    Topology { current, desired, differences: BTreeMap::new(), orphans: Vec::new() }
+}
+
+#[test]
+fn a_new_cluster_gets_its_infrastructure_and_control_plane_and_then_workers() {
+    let of = cluster(json!({}));
+    let mut current = Current { cluster: of.clone(), ..Current::default() };
+    let desired = desired_of(&of, &current);
+    let first = decide(topology(current.clone(), desired.clone()));
+    assert_eq!(
+        summaries(&first),
+        ["apply infraclusters.infra", "apply machinetemplates.infra", "apply controlplanes.cp"]
+    );
+    assert!(!first.object.spec.infrastructure_ref.is_defined(), "not before they exist");
+
+    let all = applied(&of, &desired, &[]);
+    current.infrastructure = all.infrastructure;
+    current.control_plane = all.control_plane;
+    current.control_plane_machines = all.control_plane_machines;
+    let second = decide(topology(current, desired));
+    assert_eq!(
+        summaries(&second),
+        [
+            "apply machinetemplates.infra",
+            "apply boottemplates.boot",
+            "apply machinedeployments.cluster.x-k8s.io"
+        ]
+    );
+    assert_eq!(second.object.spec.control_plane_ref.kind, "ControlPlane");
+    assert!(second.object.metadata.labels.contains_key(label::TOPOLOGY_OWNED));
+}
+
+#[test]
+fn what_is_as_it_should_be_is_left_alone() {
+    let of = cluster(json!({}));
+    let fresh = Current { cluster: of.clone(), ..Current::default() };
+    let current = applied(&of, &desired_of(&of, &fresh), &["v1.35.0"]);
+    let desired = desired_of(&of, &current);
+    let decision = decide(topology(current, desired));
+    assert_eq!(summaries(&decision), [""; 0]);
+    let condition = &decision.object.status.conditions[0];
+    assert_eq!((&*condition.kind, &*condition.reason), ("TopologyReconciled", "ReconcileSucceeded"));
+}
+
+#[test]
+fn a_template_that_differs_is_replaced_before_it_is_used() {
+    let of = cluster(json!({}));
+    let fresh = Current { cluster: of.clone(), ..Current::default() };
+    let current = applied(&of, &desired_of(&of, &fresh), &["v1.35.0"]);
+    let mut desired = desired_of(&of, &current);
+    let deployment = desired.deployments.get_mut("md").expect("md");
+    rotation::rotate_infrastructure(deployment, &of, "md");
+    let target = ObjectRef::to(&deployment.object);
+    let mut all = topology(current, desired);
+    all.differences.insert(target, Difference::Spec);
+    let decision = decide(all);
+    assert_eq!(
+        summaries(&decision),
+        ["apply machinetemplates.infra", "apply machinedeployments.cluster.x-k8s.io"]
+    );
+}
+
+#[test]
+fn workers_that_left_the_topology_are_deleted() {
+    let of = cluster(json!({}));
+    let fresh = Current { cluster: of.clone(), ..Current::default() };
+    let current = applied(&of, &desired_of(&of, &fresh), &["v1.35.0"]);
+    let less = cluster(json!({"spec": {"topology": {"workers": {"machineDeployments": []}}}}));
+    let desired = desired_of(&less, &current);
+    assert_eq!(
+        summaries(&decide(topology(current, desired))),
+        ["delete machinedeployments.cluster.x-k8s.io"]
+    );
+}
+
+#[test]
+fn failures_and_upgrades_are_reported() {
+    let mut of = cluster(json!({}));
+    let fresh = Current { cluster: of.clone(), ..Current::default() };
+    let mut current = applied(&of, &desired_of(&of, &fresh), &["v1.35.0"]);
+    of.spec.topology.version = "v1.36.0".to_owned();
+    current.cluster.spec.topology.version = "v1.36.0".to_owned();
+    let desired = desired_of(&of, &current);
+    let name = desired.deployments["md"].object.metadata.name.clone();
+    let decision = decide(topology(current, desired));
+    let condition = &decision.object.status.conditions[0];
+    assert_eq!(condition.reason, "ClusterUpgrading");
+    assert_eq!(
+        condition.message,
+        format!(
+            "Cluster is upgrading to v1.36.0\n  * ControlPlane upgrading to version v1.36.0\n  * MachineDeployment {name} pending upgrade to version v1.36.0"
+        )
+    );
+    assert_eq!(
+        decision.object.metadata.annotations["topology.internal.cluster.x-k8s.io/upgrade-step"],
+        "v1.36.0"
+    );
+
+    let failed = Look::new(Arc::new(of), Observed::Failed("no template".to_owned()), Timestamp::UNIX_EPOCH);
+    let decision = ClusterTopologies::default().decide(&failed);
+    let condition = &decision.object.status.conditions[0];
+    assert_eq!((&*condition.reason, &*condition.message), ("ReconcileFailed", "no template"));
+}

@@ -1,0 +1,121 @@
+//! Objects and templates made from the templates of a class.
+
+use std::collections::BTreeMap;
+
+use capstan_capi_core::contract::External;
+use capstan_capi_types::core::{Cluster, annotation, label};
+use capstan_controller::{KindName, ObjectRef};
+use capstan_object::{Key, OwnerReference};
+use serde_json::{Map, Value, json};
+
+use crate::patches::value;
+
+/// An object as it should be: the fields that the topology owns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intent {
+    pub kind: KindName,
+    pub body: Value,
+}
+
+pub(super) type Texts = BTreeMap<String, String>;
+
+/// What `kubectl apply` leaves on an object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+impl Intent {
+    pub fn name(&self) -> &str {
+        self.body["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    pub fn rename(&mut self, name: &str) {
+        self.body["metadata"]["name"] = name.into();
+    }
+
+    pub fn reference(&self) -> ObjectRef {
+        let namespace = self.body["metadata"]["namespace"].as_str().unwrap_or_default();
+        ObjectRef::new(self.kind.clone(), Key::new(namespace, self.name()))
+    }
+
+    /// An endpoint without a host is not applied: the provider sets it.
+    pub(super) fn without_empty_endpoint(&mut self) {
+        let path = ["spec", "controlPlaneEndpoint"];
+        let Some(endpoint) = value::at(&self.body, &path) else { return };
+        let is_zero = |field: &str| {
+            endpoint.get(field).is_none_or(|value| value.is_null() || *value == "" || *value == 0)
+        };
+        if is_zero("host")
+            && is_zero("port")
+            && let Some(spec) = self.body["spec"].as_object_mut()
+        {
+            spec.remove("controlPlaneEndpoint");
+        }
+    }
+}
+
+/// An object of a cluster, from a template of the class.
+pub(super) fn from_template(
+    template: &External,
+    cluster: &Cluster,
+    name: &str,
+    labels: &Texts,
+    annotations: &Texts,
+) -> Intent {
+    let kind = super::kind_of(template);
+    let inner = &template.value()["spec"]["template"];
+    let mut body = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.kind,
+        "metadata": metadata(template, cluster, name, &inner["metadata"], labels, annotations),
+    });
+    if let Some(spec) = inner.get("spec") {
+        body["spec"] = spec.clone();
+    }
+    Intent { kind, body }
+}
+
+/// A template of a cluster, from one of the class: so that it can have what is special to the cluster.
+pub(super) fn copy_of_template(template: &External, cluster: &Cluster, name: &str, labels: &Texts) -> Intent {
+    let mut source = template.value()["metadata"].clone();
+    if let Some(annotations) = source["annotations"].as_object_mut() {
+        annotations.remove(LAST_APPLIED);
+        annotations.remove(annotation::CONVERSION_DATA);
+    }
+    let body = json!({
+        "apiVersion": template.kind.api_version(),
+        "kind": template.kind.kind,
+        "metadata": metadata(template, cluster, name, &source, labels, &Texts::new()),
+        "spec": template.value()["spec"],
+    });
+    Intent { kind: template.kind.clone(), body }
+}
+
+fn metadata(
+    template: &External,
+    cluster: &Cluster,
+    name: &str,
+    source: &Value,
+    labels: &Texts,
+    annotations: &Texts,
+) -> Value {
+    let texts = |field: &str, more: &Texts| -> Map<String, Value> {
+        let mut all = source[field].as_object().cloned().unwrap_or_default();
+        all.extend(more.iter().map(|(key, text)| (key.clone(), text.as_str().into())));
+        all
+    };
+    let mut labels = texts("labels", labels);
+    labels.insert(label::CLUSTER_NAME.to_owned(), cluster.metadata.name.as_str().into());
+    labels.insert(label::TOPOLOGY_OWNED.to_owned(), "".into());
+    let mut annotations = texts("annotations", annotations);
+    let group_kind = format!("{}.{}", template.kind.kind, template.kind.group);
+    annotations.insert(annotation::CLONED_FROM_NAME.to_owned(), template.metadata.name.as_str().into());
+    annotations.insert(annotation::CLONED_FROM_GROUP_KIND.to_owned(), group_kind.into());
+    json!({
+        "name": name,
+        "namespace": cluster.metadata.namespace,
+        "labels": labels,
+        "annotations": annotations,
+        // Upstream has a Secret own the object until the cluster names it. Here the cluster is the owner from the
+        // beginning, so that nothing is left if the cluster is deleted meanwhile.
+        "ownerReferences": [OwnerReference::to(cluster)],
+    })
+}
