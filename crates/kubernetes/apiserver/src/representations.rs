@@ -56,21 +56,19 @@ impl Representations for RequestRepresentations<'_> {
         Box::pin(async move { self.call.parts.convert(self.call.resource(), object, &to.version).await })
     }
 
-    fn normalise(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
-        let no_object =
-            |why: Undecodable| Status::internal(format!("a patch of admission is no {}: {why}", kind.kind));
-        self.expect_kind(&object, kind)?;
-        if self.call.subresource() == scale::NAME {
-            scale::normalise(Words::Decoder, &mut object).map_err(no_object)?;
+    fn normalise(&self, object: Value, kind: &GroupVersionKind) -> Result<Value> {
+        self.decoded(object, kind, &mut Texts::default(), |why| {
+            Status::internal(format!("a patch of admission is no {}: {why}", kind.kind))
+        })
+    }
+
+    fn normalise_strictly(&self, object: Value, kind: &GroupVersionKind) -> Result<Value> {
+        let mut strict = Texts::default();
+        let object = self.decoded(object, kind, &mut strict, Status::internal)?;
+        if strict.is_empty() || self.call.resource().custom().is_some() {
             return Ok(object);
         }
-        let plural = &self.call.resource().plural;
-        if let Some(resource) = self.call.registry.find(&kind.group, &kind.version, plural)
-            && resource.kind == kind.kind
-        {
-            strategy::normalise(resource, &mut object, &mut Texts::default()).map_err(no_object)?;
-        }
-        Ok(object)
+        Err(Status::internal(format!("strict decoding error: {}", strict.join(", "))))
     }
 
     fn schema(&self, kind: &GroupVersionKind) -> Option<Arc<Schema>> {
@@ -117,6 +115,28 @@ impl Representations for RequestRepresentations<'_> {
 }
 
 impl RequestRepresentations<'_> {
+    /// A patched object as a body of its kind. Strict decoding errors are collected.
+    fn decoded(
+        &self,
+        mut object: Value,
+        kind: &GroupVersionKind,
+        strict: &mut Texts,
+        no_object: impl Fn(Undecodable) -> Status,
+    ) -> Result<Value> {
+        self.expect_kind(&object, kind)?;
+        if self.call.subresource() == scale::NAME {
+            strict.append(scale::normalise(Words::Decoder, &mut object).map_err(no_object)?);
+            return Ok(object);
+        }
+        let plural = &self.call.resource().plural;
+        if let Some(resource) = self.call.registry.find(&kind.group, &kind.version, plural)
+            && resource.kind == kind.kind
+        {
+            strategy::normalise(resource, &mut object, strict).map_err(no_object)?;
+        }
+        Ok(object)
+    }
+
     /// The served resource of a kind.
     fn resource_of(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
         let resources = self.call.registry.resources.get(&(kind.group.clone(), kind.version.clone()))?;

@@ -154,6 +154,12 @@ pub trait Representations: Send + Sync {
     /// Normalises a patched object: decodes it as a body of its kind, defaults and prunes it.
     fn normalise(&self, object: Value, kind: &GroupVersionKind) -> Result<Value>;
 
+    /// Like [`Representations::normalise`], but rejects unknown fields of kinds that have Go types, as upstream does
+    /// after a JSON patch.
+    fn normalise_strictly(&self, object: Value, kind: &GroupVersionKind) -> Result<Value> {
+        self.normalise(object, kind)
+    }
+
     /// The schema of a version of the resource, for patches that merge.
     fn schema(&self, _kind: &GroupVersionKind) -> Option<Arc<Schema>> {
         None

@@ -5,7 +5,7 @@ use capstan_cel::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use capstan_cel::{Budget, EvalError, Program};
 use serde_json::Value;
 
-use super::policy::Subject;
+use super::policy::{RequestBudget, Subject};
 
 pub(super) struct Conditions {
     compiled: Vec<Condition>,
@@ -38,16 +38,19 @@ impl Conditions {
 
     /// Whether all conditions are true. A false one decides, whatever else fails. An error counts as not matching if
     /// failures are ignored, and rejects the request otherwise.
-    pub(super) fn hold(&self, subject: &Subject<'_>) -> Result<bool, String> {
+    pub(super) fn hold(&self, subject: &Subject<'_>, request: &mut RequestBudget) -> Result<bool, String> {
         if self.is_empty() {
             return Ok(true);
         }
+        request.spend(RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, |budget| self.all_true(subject, budget))
+    }
+
+    fn all_true(&self, subject: &Subject<'_>, budget: &mut Budget) -> Result<bool, String> {
         let variables = subject.activation(true);
-        let mut budget = Budget::new(RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS);
         let mut errors = Vec::new();
         for Condition { expression, program } in &self.compiled {
             let outcome = match program {
-                Ok(program) => program.evaluate(&variables, &mut budget),
+                Ok(program) => program.evaluate(&variables, budget),
                 Err(error) => {
                     errors.push(format!("compilation error: {error}"));
                     continue;

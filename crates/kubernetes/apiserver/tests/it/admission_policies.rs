@@ -355,6 +355,14 @@ async fn a_mutation_merges_a_configuration_or_applies_a_patch() {
     with_key["binaryData"] = json!({});
     assert_eq!(client.create(MAPS, &with_key).await.0, 201);
 
+    // A field that the kind does not have.
+    let unknown = json!({"patchType": "JSONPatch", "jsonPatch": {"expression":
+        "object.metadata.name == 'odd' ? [JSONPatch{op: 'add', path: '/odd', value: 1}] : []"}});
+    mutating(&client, "odd", json!({"mutations": [unknown]})).await;
+    let (code, refused) = client.create(MAPS, &map("odd", json!({}))).await;
+    let text = "Internal error occurred: strict decoding error: unknown field \"odd\"";
+    assert_eq!((code, &refused["message"]), (500, &json!(text)));
+
     // What fails names the policy; a missing field is an error, not a change.
     mutating(&client, "broken", json!({"mutations": [apply("Object{data: object.missing}")]})).await;
     let (code, refused) = client.create(MAPS, &map("c", json!({}))).await;

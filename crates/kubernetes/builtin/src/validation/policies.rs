@@ -14,8 +14,9 @@ use super::report::{Report, get, list, same, text, texts};
 use crate::expressions::{self, Declared, Output};
 
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
-/// Variables of one policy. Upstream has no limit; each variable makes every expression after it dearer to compile.
-const MAX_VARIABLES: usize = 500;
+/// Variables, validations and mutations of one policy. Upstream has no limit, but all of them are compiled here, and
+/// each variable makes every expression after it dearer to compile.
+const MAX_EXPRESSIONS: usize = 500;
 const MAX_VALUE_EXPRESSION: usize = 5 * 1024;
 const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
@@ -93,10 +94,10 @@ fn variables(spec: &Value, params: bool, path: &Path<'_>, report: &mut Report) -
     // Declared one after the other: a variable sees those before it.
     let mut env = base(true, false);
     let given = list(spec, "variables");
-    if given.len() > MAX_VARIABLES {
-        report.too_many(path, given.len(), MAX_VARIABLES);
+    if given.len() > MAX_EXPRESSIONS {
+        report.too_many(path, given.len(), MAX_EXPRESSIONS);
     }
-    for (index, variable) in given.iter().take(MAX_VARIABLES).enumerate() {
+    for (index, variable) in given.iter().take(MAX_EXPRESSIONS).enumerate() {
         let path = path.index(index);
         let (name, expression) = (text(variable, "name"), text(variable, "expression"));
         if name.trim().is_empty() {
@@ -166,7 +167,10 @@ fn validating(subject: &Subject<'_>, spec: &Value, path: &Path<'_>, report: &mut
         return;
     }
     let field = path.field("validations");
-    for (index, item) in validations.iter().enumerate() {
+    if validations.len() > MAX_EXPRESSIONS {
+        report.too_many(field, validations.len(), MAX_EXPRESSIONS);
+    }
+    for (index, item) in validations.iter().take(MAX_EXPRESSIONS).enumerate() {
         validation(item, &environments, &field.index(index), report);
     }
     let field = path.field("auditAnnotations");
@@ -240,7 +244,10 @@ fn mutating(subject: &Subject<'_>, spec: &Value, path: &Path<'_>, report: &mut R
     if mutations.is_empty() {
         report.required(field, "mutations must contain at least one item");
     }
-    for (index, item) in mutations.iter().enumerate() {
+    if mutations.len() > MAX_EXPRESSIONS {
+        report.too_many(field, mutations.len(), MAX_EXPRESSIONS);
+    }
+    for (index, item) in mutations.iter().take(MAX_EXPRESSIONS).enumerate() {
         mutation(item, &environments.patches, &field.index(index), report);
     }
     one_of(spec, "reinvocationPolicy", &["IfNeeded", "Never"], path, report);

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use capstan_builtin::expressions::types;
+use capstan_cel::limits::RUNTIME_CEL_COST_BUDGET;
 use capstan_cel::{Activation, Budget, ComputedVariables, EvalError, Value as CelValue, run_with_stack};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -46,6 +47,28 @@ impl<'a> Subject<'a> {
         activation
             .bind_value("authorizer", self.authorizer.value())
             .bind_value("authorizer.requestResource", self.authorizer.request_resource())
+    }
+}
+
+/// Cost of all expressions about one request. Upstream bounds each policy with each parameter; together they could
+/// keep a thread busy for minutes.
+const REQUEST_BUDGET: i64 = 10 * RUNTIME_CEL_COST_BUDGET;
+
+/// What is left for the expressions about one request.
+pub(in crate::admission) struct RequestBudget(i64);
+
+impl RequestBudget {
+    pub(in crate::admission) fn new() -> Self {
+        Self(REQUEST_BUDGET)
+    }
+
+    /// Runs with a budget of its own, or with what is left if that is less.
+    pub(in crate::admission) fn spend<T>(&mut self, most: i64, run: impl FnOnce(&mut Budget) -> T) -> T {
+        let granted = most.min(self.0);
+        let mut budget = Budget::new(granted);
+        let result = run(&mut budget);
+        self.0 = (self.0 - (granted - budget.remaining())).max(0);
+        result
     }
 }
 
@@ -134,5 +157,21 @@ impl<'a> ComputedVariables<'a> for Evaluation<'a> {
         // A later variable of the same name replaces an earlier one, as upstream.
         let index = self.variables.iter().rposition(|variable| variable.name == name)?;
         Some(self.variable(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_share_what_is_left_for_a_request() {
+        let mut request = RequestBudget::new();
+        for _ in 0..9 {
+            assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(10_000_000)).is_ok());
+        }
+        assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(9_999_999)).is_ok());
+        assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(1)).is_ok());
+        assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(1)).is_err());
     }
 }

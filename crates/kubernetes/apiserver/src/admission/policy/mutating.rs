@@ -3,16 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use capstan_cel::Budget;
 use capstan_cel::limits::RUNTIME_CEL_COST_BUDGET;
 use capstan_schema::Schema;
 use serde_json::Value;
 
-use super::compiled::{Expression, Mutation, Mutations, Policy};
+use super::compiled::{Mutation, Mutations, Policy};
 use super::evaluation::{Evaluation, OUT_OF_BUDGET, OutOfBudget, Subject};
 use super::matching::Matched;
 use super::set::PolicyHook;
-use super::{Policies, RequestAuthorizer, params, patch, request_variable};
+use super::{Policies, RequestAuthorizer, RequestBudget, params, patch, request_variable};
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::versioned_objects::VersionedObjects;
 use crate::admission::{AdmissionAttributes, Representations};
@@ -142,6 +141,7 @@ impl Pass<'_> {
     ) -> Result<()> {
         let namespace = self.policies.namespace(attributes)?;
         let mut objects = VersionedObjects::taken_from(attributes);
+        let mut budget = RequestBudget::new();
         for invocation in invocations {
             if self.only.is_some_and(|only| !only.contains(&invocation.id)) {
                 continue;
@@ -151,7 +151,7 @@ impl Pass<'_> {
                 objects = objects.converted(kind, attributes, self.representations).await?;
             }
             let before = objects.object().cloned();
-            let ran = self.invoke(invocation, attributes, &mut objects, &namespace, errors)?;
+            let ran = self.invoke(invocation, attributes, &mut objects, &namespace, &mut budget, errors)?;
             if !ran {
                 continue;
             }
@@ -172,6 +172,7 @@ impl Pass<'_> {
         attributes: &AdmissionAttributes,
         objects: &mut VersionedObjects<'_>,
         namespace: &Value,
+        budget: &mut RequestBudget,
         errors: &mut Vec<PolicyError>,
     ) -> Result<bool> {
         let Invocation { policy, binding, matched: (resource, kind), param, .. } = invocation;
@@ -196,7 +197,7 @@ impl Pass<'_> {
                 authorizer: authorizer.clone(),
             };
             if std::mem::take(&mut first) {
-                match policy.conditions.hold(&subject) {
+                match policy.conditions.hold(&subject, budget) {
                     Ok(true) => {}
                     Ok(false) => return Ok(false),
                     Err(why) => {
@@ -211,10 +212,13 @@ impl Pass<'_> {
                      are created and when they are available."
                 )));
             };
-            match mutated(policy, mutation, &subject, &schema) {
+            match mutated(policy, mutation, &subject, &schema, budget) {
                 Err(why) => fail(why),
                 Ok(patched) => {
-                    let settled = self.representations.normalise(patched, kind)?;
+                    let settled = match mutation {
+                        Mutation::Apply(_) => self.representations.normalise(patched, kind)?,
+                        Mutation::JsonPatch(_) => self.representations.normalise_strictly(patched, kind)?,
+                    };
                     objects.replace(settled);
                 }
             }
@@ -229,25 +233,18 @@ fn mutated(
     mutation: &Mutation,
     subject: &Subject<'_>,
     schema: &Schema,
+    budget: &mut RequestBudget,
 ) -> Result<Value, String> {
-    let evaluate = |expression: &Expression| {
-        if let Err(error) = &expression.program {
-            return Err(error.clone());
-        }
-        let evaluation = Evaluation::new(subject.activation(true), &policy.variables);
-        let mut budget = Budget::new(RUNTIME_CEL_COST_BUDGET);
-        match evaluation.run(expression, &mut budget) {
-            Err(OutOfBudget) => Err(OUT_OF_BUDGET.to_owned()),
-            Ok(Err(why)) => Err(why),
-            // The value may refer to the evaluation, so the patch is applied here.
-            Ok(Ok(value)) => match mutation {
-                Mutation::Apply(_) => patch::apply(subject.object, &value, schema),
-                Mutation::JsonPatch(_) => patch::json_patch(subject.object, &value),
-            },
-        }
-    };
+    let (Mutation::Apply(expression) | Mutation::JsonPatch(expression)) = mutation;
+    if let Err(error) = &expression.program {
+        return Err(error.clone());
+    }
+    let evaluation = Evaluation::new(subject.activation(true), &policy.variables);
+    let value = budget.spend(RUNTIME_CEL_COST_BUDGET, |budget| evaluation.run(expression, budget));
+    let value = value.map_err(|OutOfBudget| OUT_OF_BUDGET.to_owned())??;
     match mutation {
-        Mutation::Apply(expression) | Mutation::JsonPatch(expression) => evaluate(expression),
+        Mutation::Apply(_) => patch::apply(subject.object, &value, schema),
+        Mutation::JsonPatch(_) => patch::json_patch(subject.object, &value),
     }
 }
 

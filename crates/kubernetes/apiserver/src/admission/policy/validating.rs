@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::compiled::{Binding, Policy, Validation, Validations};
 use super::evaluation::{Evaluation, OUT_OF_BUDGET, OutOfBudget, Subject};
 use super::set::PolicyHook;
-use super::{Policies, RequestAuthorizer, params, request_variable};
+use super::{Policies, RequestAuthorizer, RequestBudget, params, request_variable};
 use crate::admission::versioned_objects::VersionedObjects;
 use crate::admission::{AdmissionAttributes, Representations};
 use crate::status::{Cause, Result, Status};
@@ -32,12 +32,14 @@ struct Finding {
     reason: Option<String>,
 }
 
+/// The key of an audit annotation, and its value or why there is none.
+type ComputedAnnotation = (String, Result<String, String>);
+
 /// The result of a policy for one parameter.
 #[derive(Default)]
 struct Outcome {
     findings: Vec<Finding>,
-    /// Key and value, or why there is none.
-    annotations: Vec<(String, Result<String, String>)>,
+    annotations: Vec<ComputedAnnotation>,
 }
 
 pub(super) async fn run(
@@ -47,8 +49,9 @@ pub(super) async fn run(
     representations: &dyn Representations,
 ) -> Result<()> {
     let mut denials = Vec::new();
+    let mut budget = RequestBudget::new();
     for hook in hooks {
-        run_policy(policies, hook, attributes, representations, &mut denials).await?;
+        run_policy(policies, hook, attributes, representations, &mut budget, &mut denials).await?;
     }
     match denials.into_iter().next() {
         None => Ok(()),
@@ -61,6 +64,7 @@ async fn run_policy(
     PolicyHook { policy, bindings }: &PolicyHook<Validations>,
     attributes: &AdmissionAttributes,
     representations: &dyn Representations,
+    budget: &mut RequestBudget,
     denials: &mut Vec<Denial>,
 ) -> Result<()> {
     let own = VersionedObjects::of_request(attributes);
@@ -136,7 +140,7 @@ async fn run_policy(
                 namespace: &namespace,
                 authorizer: RequestAuthorizer::of(attributes, &policies.authorizer),
             };
-            let outcome = evaluate(policy, &subject);
+            let outcome = evaluate(policy, &subject, budget);
             for finding in outcome.findings {
                 act(policy, binding, &finding, attributes, denials);
             }
@@ -193,30 +197,43 @@ fn act(
     }
 }
 
-fn evaluate(policy: &Policy<Validations>, subject: &Subject<'_>) -> Outcome {
-    match policy.conditions.hold(subject) {
+fn evaluate(policy: &Policy<Validations>, subject: &Subject<'_>, request: &mut RequestBudget) -> Outcome {
+    match policy.conditions.hold(subject, request) {
         Ok(true) => {}
         Ok(false) => return Outcome::default(),
         Err(message) => return failed(policy, message),
     }
-    let Validations { validations, annotations } = &policy.rules;
-    let mut budget = Budget::new(RUNTIME_CEL_COST_BUDGET);
+    let mut outcome = match request.spend(RUNTIME_CEL_COST_BUDGET, |budget| findings(policy, subject, budget)) {
+        Ok(findings) => Outcome { findings, annotations: Vec::new() },
+        Err(OutOfBudget) => return failed(policy, OUT_OF_BUDGET.to_owned()),
+    };
+    match request.spend(RUNTIME_CEL_COST_BUDGET, |budget| annotations(policy, subject, budget)) {
+        Ok(annotations) => outcome.annotations = annotations,
+        Err(OutOfBudget) => return failed(policy, OUT_OF_BUDGET.to_owned()),
+    }
+    outcome
+}
+
+/// The validations that do not hold or cannot be evaluated.
+fn findings(
+    policy: &Policy<Validations>,
+    subject: &Subject<'_>,
+    budget: &mut Budget,
+) -> Result<Vec<Finding>, OutOfBudget> {
+    let validations = &policy.rules.validations;
     let evaluation = Evaluation::new(subject.activation(true), &policy.variables);
     let mut results = Vec::with_capacity(validations.len());
     for validation in validations {
-        match evaluation.run(&validation.expression, &mut budget) {
-            Ok(result) => results.push(result),
-            Err(OutOfBudget) => return failed(policy, OUT_OF_BUDGET.to_owned()),
-        }
+        results.push(evaluation.run(&validation.expression, budget)?);
     }
     // Messages are computed with what is left, in a context that cannot ask the authorizer.
     let messages = Evaluation::new(subject.activation(false), &policy.variables);
-    let mut outcome = Outcome::default();
+    let mut found = Vec::new();
     let mut computed = Vec::with_capacity(validations.len());
     let mut out_of_budget = false;
     for Validation { message_expression, .. } in validations {
         let message = match message_expression {
-            Some(expression) if !out_of_budget => messages.run(expression, &mut budget),
+            Some(expression) if !out_of_budget => messages.run(expression, budget),
             _ => Ok(Err(String::new())),
         };
         out_of_budget |= message.is_err();
@@ -232,21 +249,29 @@ fn evaluate(policy: &Policy<Validations>, subject: &Subject<'_>) -> Outcome {
         match finding {
             Ok(message) => {
                 let reason = validation.reason.clone();
-                outcome.findings.push(Finding { index, message, reason });
+                found.push(Finding { index, message, reason });
             }
             Err(message) if !policy.ignore_failure => {
-                outcome.findings.push(Finding { index, message, reason: None });
+                found.push(Finding { index, message, reason: None });
             }
             Err(_) => {}
         }
     }
+    Ok(found)
+}
+
+/// Audit annotations. Empty values are left out.
+fn annotations(
+    policy: &Policy<Validations>,
+    subject: &Subject<'_>,
+    budget: &mut Budget,
+) -> Result<Vec<ComputedAnnotation>, OutOfBudget> {
     let evaluation = Evaluation::new(subject.activation(true), &policy.variables);
-    let mut budget = Budget::new(RUNTIME_CEL_COST_BUDGET);
-    for annotation in annotations {
-        let value = match evaluation.run(&annotation.expression, &mut budget) {
-            Err(OutOfBudget) => return failed(policy, OUT_OF_BUDGET.to_owned()),
-            Ok(Ok(CelValue::Null)) => continue,
-            Ok(Ok(value)) => match value.as_str().map(str::trim) {
+    let mut found = Vec::new();
+    for annotation in &policy.rules.annotations {
+        let value = match evaluation.run(&annotation.expression, budget)? {
+            Ok(CelValue::Null) => continue,
+            Ok(value) => match value.as_str().map(str::trim) {
                 Some("") => continue,
                 Some(text) => Ok(cut(text, MAX_ANNOTATION)),
                 None => Err(format!(
@@ -256,12 +281,12 @@ fn evaluate(policy: &Policy<Validations>, subject: &Subject<'_>) -> Outcome {
                     value.type_name()
                 )),
             },
-            Ok(Err(_)) if policy.ignore_failure => continue,
-            Ok(Err(message)) => Err(message),
+            Err(_) if policy.ignore_failure => continue,
+            Err(message) => Err(message),
         };
-        outcome.annotations.push((annotation.key.clone(), value));
+        found.push((annotation.key.clone(), value));
     }
-    outcome
+    Ok(found)
 }
 
 /// The result of a policy that could not be evaluated.

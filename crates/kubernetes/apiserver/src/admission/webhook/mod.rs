@@ -26,7 +26,7 @@ use futures::future::{BoxFuture, join_all};
 use hooks::{Hook, Hooks};
 use serde_json::Value;
 
-use super::policy::{RequestAuthorizer, Subject};
+use super::policy::{RequestAuthorizer, RequestBudget, Subject};
 use super::reinvocation::Reinvocation;
 use super::versioned_objects::VersionedObjects;
 use super::{
@@ -285,7 +285,7 @@ impl Webhooks {
             namespace: &Value::Null,
             authorizer: RequestAuthorizer::of(attributes, &self.authorizer),
         };
-        hook.conditions.hold(&subject).map_err(|why| {
+        hook.conditions.hold(&subject, &mut RequestBudget::new()).map_err(|why| {
             let GroupVersionResource { group, resource, .. } = &attributes.resource;
             Status::forbidden(group, resource, &attributes.name, why)
         })

@@ -1,4 +1,4 @@
-//! Bindings, certificate requests, admission, API services.
+//! Bindings, certificate requests, admission, priority and fairness, API services.
 
 use serde_json::Value;
 
@@ -21,6 +21,8 @@ pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
             "admissionregistration.k8s.io",
             "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
         ) => &POLICY_BINDING,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &FLOW_SCHEMA,
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &PRIORITY_LEVEL,
         ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
         _ => return None,
     })
@@ -140,6 +142,56 @@ static POLICY_BINDING: Kind = Kind::new(
             name(object).into(),
             text(object, &["spec", "policyName"]).into(),
             parameters.into(),
+            age(object, now),
+        ]
+    },
+);
+
+static FLOW_SCHEMA: Kind = Kind::new(
+    &[
+        NAME,
+        column("PriorityLevel", "priority level of its requests"),
+        column("MatchingPrecedence", "order in which schemas are tried"),
+        column("DistinguisherMethod", "what tells its flows apart"),
+        AGE,
+        column("MissingPL", "whether the priority level is missing"),
+    ],
+    |object, now| {
+        let dangling = condition(object, &["status", "conditions"], "Dangling");
+        vec![
+            name(object).into(),
+            text(object, &["spec", "priorityLevelConfiguration", "name"]).into(),
+            at(object, &["spec", "matchingPrecedence"]).as_i64().unwrap_or_default().into(),
+            text_or(object, &["spec", "distinguisherMethod", "type"], "<none>").into(),
+            age(object, now),
+            dangling.map_or("?", |condition| text(condition, &["status"])).into(),
+        ]
+    },
+);
+
+static PRIORITY_LEVEL: Kind = Kind::new(
+    &[
+        NAME,
+        column("Type", "whether it is limited"),
+        column("NominalConcurrencyShares", "share of the seats"),
+        column("Queues", "number of queues"),
+        column("HandSize", "queues of one flow"),
+        column("QueueLengthLimit", "requests in one queue"),
+        AGE,
+    ],
+    |object, now| {
+        let number = |path: &[&str]| match at(object, path) {
+            Value::Null => "<none>".into(),
+            number => number.clone(),
+        };
+        let queuing = |key| number(&["spec", "limited", "limitResponse", "queuing", key]);
+        vec![
+            name(object).into(),
+            text(object, &["spec", "type"]).into(),
+            number(&["spec", "limited", "nominalConcurrencyShares"]),
+            queuing("queues"),
+            queuing("handSize"),
+            queuing("queueLengthLimit"),
             age(object, now),
         ]
     },
