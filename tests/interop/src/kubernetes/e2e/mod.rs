@@ -30,9 +30,6 @@ pub struct Options {
     /// Time limit of one test, in seconds
     #[arg(long, default_value_t = 180)]
     limit: u64,
-    /// Also run the tests that are excluded
-    #[arg(long)]
-    all: bool,
     /// Which server
     #[arg(long, default_value = "capstan")]
     server: Flavour,
@@ -43,7 +40,7 @@ pub struct Options {
 
 pub async fn run(options: Options) -> Result<()> {
     let program = Cache::locate()?.built("e2e.test")?;
-    let tests = list::chosen(options.only.as_deref(), options.all)?;
+    let tests = list::chosen(options.only.as_deref())?;
     println!("{} tests on {}, {} at a time", tests.len(), options.server.name(), options.jobs);
     let mut workdir = Workdir::new("e2e")?;
     let mut server =

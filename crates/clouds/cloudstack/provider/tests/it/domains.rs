@@ -9,7 +9,7 @@ use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::CheckResult;
+use crate::story::CheckResult;
 use crate::manifests::{NAME, NAMESPACE, Shape};
 use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
 use crate::story::{Script, failed, patch};

@@ -11,7 +11,7 @@ use capstan_harness::{Violation, World, run};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::failures::CheckResult;
+use crate::story::CheckResult;
 use crate::manifests::NAME;
 use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
 use crate::story::{Script, failed};
