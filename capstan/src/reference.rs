@@ -147,6 +147,7 @@ const COMMANDS: [(&str, bool, bool); 27] = [
     ("restore", false, true),
     // Its verbs have flags of their own.
     ("store", false, false),
+    ("encryption", false, false),
     // Only verifies; the result is the exit code.
     ("audit", false, false),
     ("doctor", true, false),
