@@ -8,6 +8,7 @@ use capstan_hypervisor::Hypervisor;
 use jiff::Timestamp;
 
 use crate::call::{Call, Caller};
+use crate::complaints::ComplaintLog;
 use crate::error::{ApiError, Result};
 use crate::events::EventLog;
 use crate::jobs::{Event, Job};
@@ -70,6 +71,7 @@ pub(crate) struct Cloud {
 
     pub(crate) jobs: Table<Job>,
     pub(crate) log: EventLog,
+    pub(crate) complaints: ComplaintLog,
     pub(crate) events: BTreeMap<(Timestamp, u64), Event>,
     pub(crate) event_count: u64,
     /// Starts and stops of machines that hosts fail, by command, and how often still.

@@ -42,6 +42,11 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
+    /// Entries that were ever written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Entries, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &LogEntry> {
         self.entries.iter()

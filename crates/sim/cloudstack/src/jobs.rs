@@ -168,6 +168,9 @@ impl Cloud {
             vm.busy = None;
         }
         let now = self.now;
+        if outcome.is_err() {
+            self.complaints.job_failed(self.jobs[job].command.name);
+        }
         let row = &mut self.jobs[job];
         row.outcome = Some(outcome);
         row.completed = Some(now);

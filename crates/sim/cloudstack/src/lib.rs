@@ -22,6 +22,7 @@ mod call;
 mod catalog;
 mod cloud;
 mod commands;
+mod complaints;
 mod control;
 mod error;
 mod events;
@@ -39,6 +40,7 @@ mod sessions;
 mod settings;
 mod simulator;
 
+pub use complaints::Complaints;
 pub use faults::{Fault, HostCommand};
 pub use leaks::Leak;
 pub use model::identity::RoleType;

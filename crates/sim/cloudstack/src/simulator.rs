@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 
 use crate::catalog;
 use crate::cloud::Cloud;
+use crate::complaints::Complaints;
 use crate::faults::{Fault, Faults};
 use crate::front::{self, Query};
 use crate::jobs::Event;
@@ -291,6 +292,12 @@ impl Simulator {
     /// Requests so far, by command, including failed ones.
     pub fn calls(&self) -> BTreeMap<&'static str, u64> {
         self.inner.calls.lock().clone()
+    }
+
+    /// What an administrator would complain about so far.
+    pub fn complaints(&self) -> Complaints {
+        let cloud = self.inner.cloud.lock();
+        cloud.complaints.complaints(cloud.log.written())
     }
 
     /// Makes the current resources the baseline of leaks.

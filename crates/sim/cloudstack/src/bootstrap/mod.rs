@@ -13,6 +13,7 @@ use capstan_hypervisor::Hypervisor;
 use sha2::{Digest as _, Sha512};
 
 use crate::cloud::Cloud;
+use crate::complaints::ComplaintLog;
 use crate::events::EventLog;
 use crate::model::identity::{Account, Domain, Keys, Limits, RoleType, User};
 use crate::model::network::{HeldIp, PublicIp};
@@ -73,6 +74,7 @@ impl Cloud {
             tags: Vec::new(),
             jobs: Table::default(),
             log: EventLog::default(),
+            complaints: ComplaintLog::default(),
             events: BTreeMap::new(),
             event_count: 0,
             host_failures: BTreeMap::new(),

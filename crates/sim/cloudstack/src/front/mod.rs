@@ -183,7 +183,12 @@ fn carry_out_as(cloud: &mut Cloud, query: Query, who: Result<Identified, ApiErro
     let call = Call { caller: who.caller, command, params: query.params, post: query.post };
     match call.check(cloud).and_then(|()| (command.run)(cloud, &call)) {
         Ok(answer) => Reply::of(cloud, &call, answer),
-        Err(error) => fail(&error),
+        Err(error) => {
+            if changes {
+                cloud.complaints.refused(&call.params);
+            }
+            fail(&error)
+        }
     }
 }
 

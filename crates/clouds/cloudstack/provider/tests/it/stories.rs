@@ -7,7 +7,11 @@ use crate::manifests::Shape;
 use crate::story::Act::{Create, Delete, Destroy};
 use crate::story::Script;
 
+/// Goes well also for whoever administers the cloud.
 fn goes_well(story: &Script) {
+    // The order to delete a network may come once before CloudStack has expunged its last machine.
+    let networks = u64::try_from(story.shape.domains).expect("a number");
+    let story = &story.clone().with_failed_jobs(networks);
     let report = run(story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }

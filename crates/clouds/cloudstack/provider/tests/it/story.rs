@@ -65,6 +65,8 @@ pub struct Script {
     pub delete_at_end: bool,
     /// Goes wrong when all acts are over.
     pub mishap_at_end: Option<Mishap>,
+    /// Jobs that may fail before an administrator complains. Nothing is counted without it.
+    pub failed_jobs: Option<u64>,
 }
 
 impl Script {
@@ -79,7 +81,14 @@ impl Script {
             account: "capstan",
             delete_at_end: false,
             mishap_at_end: None,
+            failed_jobs: None,
         }
+    }
+
+    /// An administrator complains about orders that are refused more than three times, and about failed jobs beyond these.
+    pub fn with_failed_jobs(mut self, most: u64) -> Self {
+        self.failed_jobs = Some(most);
+        self
     }
 
     /// The server expunges destroyed machines within two minutes: for stories about something else, which take a tenth of
@@ -230,6 +239,16 @@ pub fn all_is_well(shape: Shape, bare: bool, world: &World<'_>, cloud: &Cloud) -
     }
 }
 
+/// The cloud's side of the story: no order is refused again and again, and few jobs fail.
+fn nobody_complains(cloud: &Cloud, failed_jobs: u64) -> Result<(), Violation> {
+    let complaints = cloud.simulator.complaints();
+    let failed: u64 = complaints.failed_jobs.values().sum();
+    match complaints.refused.is_empty() && failed <= failed_jobs {
+        true => Ok(()),
+        false => Err(Violation::new("L7", format!("an administrator complains: {complaints:?}"))),
+    }
+}
+
 impl Scenario for Script {
     type Outside = Cloud;
 
@@ -318,6 +337,9 @@ impl Scenario for Script {
         }
         if self.delete_at_end {
             delete(world, cloud).await?;
+        }
+        if let Some(most) = self.failed_jobs {
+            nobody_complains(cloud, most)?;
         }
         match self.mishap_at_end {
             Some(mishap) => mishap(world, cloud).await,
