@@ -71,9 +71,9 @@ mod tests {
         for number in 0..4 {
             assert!(log.complaints(0).refused.is_empty());
             log.refused(&Params::parse(&format!("command=deleteNetwork&id=1&signature={number}"), ""));
-            log.refused(&Params::parse(&format!("command=deleteNetwork&id={number}"), ""));
+            log.refused(&Params::parse(&format!("command=deleteVolume&id={number}"), ""));
         }
         let refused = log.complaints(0).refused;
-        assert_eq!(refused.into_iter().collect::<Vec<_>>(), [("command=deleteNetwork&id=1".to_owned(), 5)]);
+        assert_eq!(refused.into_iter().collect::<Vec<_>>(), [("command=deleteNetwork&id=1".to_owned(), 4)]);
     }
 }

@@ -420,7 +420,7 @@ fn what_the_schema_requires_is_written_even_when_it_is_empty() {
 #[test]
 fn definitions_serve_every_version_and_lead_each_contract_to_its_own() {
     let definitions = definitions();
-    assert_eq!(definitions.len(), 6);
+    assert_eq!(definitions.len(), 7);
     for definition in definitions {
         let name = definition["metadata"]["name"].as_str().unwrap();
         assert!(name.ends_with(GROUP));
