@@ -83,7 +83,7 @@ pub(crate) struct Cloud {
 impl Cloud {
     /// What parameters may name.
     #[cfg(test)]
-    pub(crate) const ENTITIES: [&'static str; 25] = [
+    pub(crate) const ENTITIES: [&'static str; 34] = [
         "zone",
         "domain",
         "account",
@@ -108,6 +108,15 @@ impl Cloud {
         "kubernetes",
         "job",
         "acl",
+        "sshkey",
+        "role",
+        "instancegroup",
+        "physicalnetwork",
+        "vlan",
+        "pod",
+        "cluster",
+        "managementserver",
+        "oscategory",
         "none",
     ];
 
@@ -138,6 +147,18 @@ impl Cloud {
             "kubernetes" => self.kubernetes_clusters.find(id).is_some(),
             "job" => self.jobs.find(id).is_some(),
             "acl" => self.acls.iter().any(|(uuid, _)| uuid == id),
+            "sshkey" => self.ssh_keys.find(id).is_some(),
+            "role" => self.stock_roles.iter().any(|held| held == id),
+            "instancegroup" => {
+                let mut groups = self.vms.iter().filter_map(|vm| vm.group.as_ref());
+                groups.any(|(held, _)| held == id)
+            }
+            "physicalnetwork" => self.zones.iter().any(|zone| zone.physical_network == id),
+            "vlan" => self.zones.iter().any(|zone| zone.public_vlan == id),
+            "pod" => self.zones.iter().any(|zone| zone.pod == id),
+            "cluster" => self.hosts.iter().any(|host| host.cluster.0 == id),
+            "managementserver" => self.management_server == id,
+            "oscategory" => self.os_types.iter().any(|os| os.category.0 == id),
             // Of this kind there is nothing, ever.
             _ => false,
         }

@@ -18,17 +18,24 @@ use crate::model::table::Key;
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listPublicIpAddresses",
-        "id:ip ipaddress zoneid:zone networkid associatednetworkid:network vpcid:vpc issourcenat:flag isstaticnat:flag \
-         allocatedonly:flag forvirtualnetwork:flag state account domainid:domain projectid:project listall:flag",
+        "id:ip ipaddress zoneid:zone networkid associatednetworkid:network vpcid:vpc issourcenat:flag \
+         isstaticnat:flag allocatedonly:flag forvirtualnetwork:flag state account domainid:domain \
+         projectid:project listall:flag physicalnetworkid:physicalnetwork vlanid:vlan",
         list,
     ),
     job(
         "associateIpAddress",
-        "networkid:network zoneid:zone vpcid:vpc ipaddress account domainid:domain projectid:project",
+        "networkid:network zoneid:zone vpcid:vpc ipaddress account domainid:domain projectid:project \
+         regionid:number",
         "user.address.AssociateIPAddrCmd",
         associate,
     ),
-    job("disassociateIpAddress", "id:ip ipaddress", "user.address.DisassociateIPAddrCmd", disassociate),
+    job(
+        "disassociateIpAddress",
+        "id:ip ipaddress accountid:account",
+        "user.address.DisassociateIPAddrCmd",
+        disassociate,
+    ),
 ];
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -25,10 +25,16 @@ pub(super) const COMMANDS: &[Command] = &[
         "user.firewall.CreateFirewallRuleCmd",
         create_ingress,
     ),
-    job("deleteFirewallRule", "id:firewall!", "user.firewall.DeleteFirewallRuleCmd", delete),
+    job(
+        "deleteFirewallRule",
+        "id:firewall! accountid:account",
+        "user.firewall.DeleteFirewallRuleCmd",
+        delete,
+    ),
     sync(
         "listEgressFirewallRules",
-        "id:firewall networkid:network account domainid:domain projectid:project listall:flag",
+        "id:firewall networkid:network account domainid:domain projectid:project listall:flag \
+         ipaddressid:ip",
         list_egress,
     ),
     job(
@@ -38,7 +44,12 @@ pub(super) const COMMANDS: &[Command] = &[
         "user.firewall.CreateEgressFirewallRuleCmd",
         create_egress,
     ),
-    job("deleteEgressFirewallRule", "id:firewall!", "user.firewall.DeleteEgressFirewallRuleCmd", delete),
+    job(
+        "deleteEgressFirewallRule",
+        "id:firewall! accountid:account",
+        "user.firewall.DeleteEgressFirewallRuleCmd",
+        delete,
+    ),
 ];
 
 fn list_ingress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -25,9 +25,18 @@ pub(super) const COMMANDS: &[Command] = &[
         "user.firewall.CreatePortForwardingRuleCmd",
         create,
     ),
-    job("deletePortForwardingRule", "id:forwarding!", "user.firewall.DeletePortForwardingRuleCmd", delete),
-    sync("listIpForwardingRules", "ipaddressid:ip virtualmachineid:vm", list_ip_forwarding),
-    sync("enableStaticNat", "ipaddressid:ip! virtualmachineid:vm!", enable_static_nat),
+    job(
+        "deletePortForwardingRule",
+        "id:forwarding! accountid:account",
+        "user.firewall.DeletePortForwardingRuleCmd",
+        delete,
+    ),
+    sync(
+        "listIpForwardingRules",
+        "ipaddressid:ip virtualmachineid:vm domainid:domain id:firewall projectid:project",
+        list_ip_forwarding,
+    ),
+    sync("enableStaticNat", "ipaddressid:ip! virtualmachineid:vm! networkid:network", enable_static_nat),
     job("disableStaticNat", "ipaddressid:ip!", "user.nat.DisableStaticNatCmd", disable_static_nat),
 ];
 

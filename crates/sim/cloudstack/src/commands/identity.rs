@@ -22,7 +22,8 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     domain_admin(sync(
         "createAccount",
-        "accounttype:number username! password! firstname! lastname! email! account domainid:domain",
+        "accounttype:number username! password! firstname! lastname! email! account domainid:domain \
+         roleid:role",
         create_account,
     )),
     domain_admin(job(
@@ -34,7 +35,11 @@ pub(super) const COMMANDS: &[Command] = &[
     domain_admin(sync("enableAccount", "id:account account domainid:domain", enable_account)),
     domain_admin(sync("lockAccount", "account! domainid:domain!", lock_account)),
     domain_admin(job("deleteAccount", "id:account!", "admin.account.DeleteAccountCmd", delete_account)),
-    sync("listUsers", "id:user username account domainid:domain state listall:flag", list_users),
+    sync(
+        "listUsers",
+        "id:user username account domainid:domain state listall:flag accounttype:number",
+        list_users,
+    ),
     root_admin(sync("getUser", "userapikey!", get_user)),
     sync("getUserKeys", "id:user!", get_user_keys),
     sync("registerUserKeys", "id:user!", register_user_keys),

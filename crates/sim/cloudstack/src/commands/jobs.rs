@@ -13,7 +13,11 @@ use crate::render::{Fields, time};
 
 pub(super) const COMMANDS: &[Command] = &[
     sync("queryAsyncJobResult", "jobid:job", query),
-    sync("listAsyncJobs", "startdate account domainid:domain listall:flag", list),
+    sync(
+        "listAsyncJobs",
+        "startdate account domainid:domain listall:flag managementserverid:managementserver",
+        list,
+    ),
 ];
 
 fn query(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

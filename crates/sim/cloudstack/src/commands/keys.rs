@@ -16,7 +16,11 @@ use crate::model::identity::Account;
 use crate::model::table::Key;
 
 pub(super) const COMMANDS: &[Command] = &[
-    sync("listSSHKeyPairs", "name fingerprint account domainid:domain projectid:project listall:flag", list),
+    sync(
+        "listSSHKeyPairs",
+        "name fingerprint account domainid:domain projectid:project listall:flag id:sshkey",
+        list,
+    ),
     sync("registerSSHKeyPair", "name! publickey:long! account domainid:domain projectid:project", register),
     sync("createSSHKeyPair", "name! account domainid:domain projectid:project", create),
     sync("deleteSSHKeyPair", "name! account domainid:domain projectid:project", delete),
@@ -30,6 +34,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         .rev()
         .filter(|key| {
             cloud.shows(call, scope, key.account)
+                && call.selects(&cloud.ssh_keys, "id", key.key)
                 && call.names("name", &key.name)
                 && call.names("fingerprint", &key.fingerprint)
                 && call.keyword_in(&[&key.name, &key.fingerprint])

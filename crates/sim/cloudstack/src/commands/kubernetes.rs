@@ -12,7 +12,11 @@ use crate::model::compute::KubernetesCluster;
 use crate::model::table::Key;
 
 pub(super) const COMMANDS: &[Command] = &[
-    sync("listKubernetesSupportedVersions", "id:none zoneid:zone", list_versions),
+    sync(
+        "listKubernetesSupportedVersions",
+        "id:none zoneid:zone minimumkubernetesversionid:none",
+        list_versions,
+    ),
     sync(
         "listKubernetesClusters",
         "id:kubernetes name clustertype account domainid:domain projectid:project listall:flag",
@@ -20,8 +24,10 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     job(
         "createKubernetesCluster",
-        "name! description zoneid:zone! clustertype networkid:network serviceofferingid:serviceoffering account \
-         domainid:domain projectid:project",
+        "name! description zoneid:zone! clustertype networkid:network serviceofferingid:serviceoffering \
+         account domainid:domain projectid:project asnumber:number cniconfigurationid:none \
+         controlnodes:number etcdnodes:number kubernetesversionid:none masternodes:number \
+         noderootdisksize:number size:number",
         "user.kubernetes.cluster.CreateKubernetesClusterCmd",
         create,
     ),
@@ -46,7 +52,8 @@ pub(super) const COMMANDS: &[Command] = &[
     job("stopKubernetesCluster", "id:kubernetes!", "user.kubernetes.cluster.StopKubernetesClusterCmd", stop),
     job(
         "scaleKubernetesCluster",
-        "id:kubernetes!",
+        "id:kubernetes! maxsize:number minsize:number nodeids:vm[] serviceofferingid:serviceoffering \
+         size:number",
         "user.kubernetes.cluster.ScaleKubernetesClusterCmd",
         scale,
     ),

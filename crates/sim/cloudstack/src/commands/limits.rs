@@ -11,7 +11,8 @@ use crate::model::table::Key;
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listResourceLimits",
-        "resourcetype:number resourcetypename account domainid:domain projectid:project listall:flag",
+        "resourcetype:number resourcetypename account domainid:domain projectid:project listall:flag \
+         id:number",
         list,
     ),
     domain_admin(sync(

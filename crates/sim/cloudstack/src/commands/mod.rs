@@ -2,6 +2,7 @@
 
 mod addresses;
 mod affinity;
+mod empty;
 mod events;
 mod firewall;
 mod forwarding;
@@ -34,6 +35,7 @@ use crate::model::identity::RoleType;
 pub(crate) const ALL: &[&[Command]] = &[
     addresses::COMMANDS,
     affinity::COMMANDS,
+    empty::COMMANDS,
     events::COMMANDS,
     firewall::COMMANDS,
     forwarding::COMMANDS,

@@ -19,17 +19,26 @@ use crate::model::table::Key;
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listNetworks",
-        "id:network name zoneid:zone type account domainid:domain projectid:project listall:flag vpcid:vpc \
-         canusefordeploy:flag issystem:flag",
+        "id:network name zoneid:zone type account domainid:domain projectid:project listall:flag \
+         vpcid:vpc canusefordeploy:flag issystem:flag associatednetworkid:network \
+         networkofferingid:networkoffering physicalnetworkid:physicalnetwork",
         list,
     ),
     sync(
         "createNetwork",
-        "name! displaytext networkofferingid:networkoffering! zoneid:zone! gateway netmask startip endip vlan vpcid:vpc \
-         aclid:acl account domainid:domain projectid:project",
+        "name! displaytext networkofferingid:networkoffering! zoneid:zone! gateway netmask startip endip \
+         vlan vpcid:vpc aclid:acl account domainid:domain projectid:project asnumber:number \
+         associatednetworkid:network cidrsize:number physicalnetworkid:physicalnetwork privatemtu:number \
+         publicmtu:number",
         create,
     ),
-    job("updateNetwork", "id:network! name displaytext", "user.network.UpdateNetworkCmd", update),
+    job(
+        "updateNetwork",
+        "id:network! name displaytext networkofferingid:networkoffering privatemtu:number \
+         publicmtu:number",
+        "user.network.UpdateNetworkCmd",
+        update,
+    ),
     job("restartNetwork", "id:network! cleanup:flag", "user.network.RestartNetworkCmd", restart),
     job("deleteNetwork", "id:network! forced:flag", "user.network.DeleteNetworkCmd", delete),
 ];
@@ -52,6 +61,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.selects(&cloud.networks, "id", network.key)
                 && call.selects(&cloud.zones, "zoneid", network.zone)
                 && call.text("vpcid").is_none_or(|vpc| network.vpc == cloud.vpcs.find(vpc))
+                && call.selects(&cloud.network_offerings, "networkofferingid", network.offering)
                 && call.names("name", &network.name)
                 && call.names("type", kind.name())
                 && call.keyword_in(&[&network.name])

@@ -10,7 +10,9 @@ use crate::model::place::{OfferedSize, Size};
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listServiceOfferings",
-        "id:serviceoffering name zoneid:zone issystem:flag systemvmtype projectid:project",
+        "id:serviceoffering name zoneid:zone issystem:flag systemvmtype projectid:project \
+         cpunumber:number cpuspeed:number domainid:domain memory:number templateid:template \
+         vgpuprofileid:none virtualmachineid:vm",
         list_service_offerings,
     ),
     root_admin(sync(
@@ -19,14 +21,24 @@ pub(super) const COMMANDS: &[Command] = &[
          maxcpunumber:number minmemory:number maxmemory:number",
         create_service_offering,
     )),
-    sync("listDiskOfferings", "id:diskoffering name zoneid:zone projectid:project", list_disk_offerings),
+    sync(
+        "listDiskOfferings",
+        "id:diskoffering name zoneid:zone projectid:project domainid:domain storageid:none \
+         virtualmachineid:vm volumeid:volume",
+        list_disk_offerings,
+    ),
     sync(
         "listNetworkOfferings",
-        "id:networkoffering name zoneid:zone state guestiptype forvpc:flag projectid:project",
+        "id:networkoffering name zoneid:zone state guestiptype forvpc:flag projectid:project \
+         domainid:domain networkid:network",
         list_network_offerings,
     ),
-    sync("listVPCOfferings", "id:vpcoffering name state isdefault:flag", list_vpc_offerings),
-    sync("listOsTypes", "id:ostype description", list_os_types),
+    sync(
+        "listVPCOfferings",
+        "id:vpcoffering name state isdefault:flag domainid:domain zoneid:zone",
+        list_vpc_offerings,
+    ),
+    sync("listOsTypes", "id:ostype description ids:ostype[] oscategoryid:oscategory", list_os_types),
 ];
 
 fn list_service_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
@@ -119,11 +131,13 @@ fn list_vpc_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 }
 
 fn list_os_types(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let ids = call.keys(&cloud.os_types, "ids");
     let mut rows: Vec<_> = cloud
         .os_types
         .iter()
         .filter(|row| {
             call.selects(&cloud.os_types, "id", row.key)
+                && (ids.is_empty() || ids.contains(&row.key))
                 && call.names("description", &row.name)
                 && call.keyword_in(&[&row.name])
         })

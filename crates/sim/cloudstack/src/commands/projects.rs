@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("listProjects", "id:project name account domainid:domain listall:flag state", list),
     job(
         "createProject",
-        "name! displaytext account domainid:domain",
+        "name! displaytext account domainid:domain accountid:account userid:user",
         "user.project.CreateProjectCmd",
         create,
     ),

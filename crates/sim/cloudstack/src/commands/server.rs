@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("listHypervisors", "zoneid:zone", list_hypervisors),
     sync("quotaIsEnabled", "", quota_is_enabled),
     root_admin(sync("listConfigurations", "name category", list_configurations)),
-    root_admin(sync("listCapacity", "zoneid:zone type:number", list_capacity)),
+    root_admin(sync("listCapacity", "zoneid:zone type:number clusterid:cluster podid:pod", list_capacity)),
     absent("createZone"),
     absent("deleteZone"),
     root_admin(sync("listRoles", "id name type state", list_roles)),

@@ -14,13 +14,14 @@ pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listTemplates",
         "templatefilter! id:template ids:template[] name zoneid:zone hypervisor account domainid:domain \
-         projectid:project listall:flag",
+         projectid:project listall:flag extensionid:none oscategoryid:oscategory parenttemplateid:template",
         list,
     ),
     sync(
         "registerTemplate",
         "name! displaytext url! format! hypervisor! zoneid ostypeid:ostype ispublic:flag isfeatured:flag \
-         requireshvm:flag account domainid:domain projectid:project",
+         requireshvm:flag account domainid:domain projectid:project bits:number extensionid:none \
+         zoneids:zone[]",
         register,
     ),
     job("deleteTemplate", "id:template! zoneid:zone", "user.template.DeleteTemplateCmd", delete),

@@ -16,13 +16,16 @@ use crate::model::table::Key;
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listVolumes",
-        "id:volume ids:volume[] name type state virtualmachineid:vm zoneid:zone diskofferingid:diskoffering account domainid:domain projectid:project \
-         listall:flag",
+        "id:volume ids:volume[] name type state virtualmachineid:vm zoneid:zone \
+         diskofferingid:diskoffering account domainid:domain projectid:project listall:flag \
+         clusterid:cluster hostid:host podid:pod serviceofferingid:serviceoffering",
         list,
     ),
     job(
         "createVolume",
-        "name zoneid:zone diskofferingid:diskoffering size:number account domainid:domain projectid:project",
+        "name zoneid:zone diskofferingid:diskoffering size:number account domainid:domain \
+         projectid:project maxiops:number miniops:number snapshotid:none storageid:none \
+         virtualmachineid:vm",
         "user.volume.CreateVolumeCmd",
         create,
     ),
@@ -40,7 +43,7 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     job(
         "resizeVolume",
-        "id:volume! size:number diskofferingid:diskoffering",
+        "id:volume! size:number diskofferingid:diskoffering maxiops:number miniops:number",
         "user.volume.ResizeVolumeCmd",
         resize,
     ),

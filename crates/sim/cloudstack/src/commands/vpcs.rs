@@ -13,15 +13,25 @@ use crate::model::identity::Resource;
 use crate::model::network::Vpc;
 
 pub(super) const COMMANDS: &[Command] = &[
-    sync("listVPCs", "id:vpc name zoneid:zone account domainid:domain projectid:project listall:flag", list),
+    sync(
+        "listVPCs",
+        "id:vpc name zoneid:zone account domainid:domain projectid:project listall:flag \
+         vpcofferingid:vpcoffering",
+        list,
+    ),
     job(
         "createVPC",
-        "name! displaytext zoneid:zone! vpcofferingid:vpcoffering! cidr cidrsize:number account domainid:domain \
-         projectid:project",
+        "name! displaytext zoneid:zone! vpcofferingid:vpcoffering! cidr cidrsize:number account \
+         domainid:domain projectid:project asnumber:number publicmtu:number",
         "user.vpc.CreateVPCCmd",
         create,
     ),
-    sync("listNetworkACLLists", "id:acl name", list_acls),
+    sync(
+        "listNetworkACLLists",
+        "id:acl name domainid:domain networkid:network projectid:project vpcid:vpc",
+        list_acls,
+    ),
+    job("updateVPC", "id:vpc! name displaytext", "user.vpc.UpdateVPCCmd", update),
     job("deleteVPC", "id:vpc!", "user.vpc.DeleteVPCCmd", delete),
 ];
 
@@ -38,6 +48,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             cloud.shows(call, scope, vpc.account)
                 && call.selects(&cloud.vpcs, "id", vpc.key)
                 && call.selects(&cloud.zones, "zoneid", vpc.zone)
+                && call.selects(&cloud.vpc_offerings, "vpcofferingid", vpc.offering)
                 && part(&vpc.name)
                 && call.keyword_in(&[&vpc.name, &vpc.display_text])
                 && cloud.is_tagged(&tags, &vpc.uuid)
@@ -86,6 +97,20 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         Ok(json!({"vpc": cloud.show_vpc(key, full)}))
     });
     Ok(Answer::Job(Submission { id: Some(uuid), ..submission.about("None") }))
+}
+
+fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = call.the(&cloud.vpcs, "id")?;
+    cloud.allow(call.caller, cloud.vpcs[key].account)?;
+    let text = |name: &str| call.filled(name).map(str::to_owned);
+    let (name, display_text, full) = (text("name"), text("displaytext"), call.caller.is_root());
+    let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        let row = &mut cloud.vpcs[key];
+        row.name = name.unwrap_or_else(|| row.name.clone());
+        row.display_text = display_text.unwrap_or_else(|| row.display_text.clone());
+        Ok(json!({"vpc": cloud.show_vpc(key, full)}))
+    });
+    Ok(Answer::Job(submission.about("Vpc")))
 }
 
 fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -12,14 +12,19 @@ use crate::jobs::{Next, Submission};
 use crate::model::place::HostState;
 
 pub(super) const COMMANDS: &[Command] = &[
-    sync("listZones", "id:zone name available:flag showcapacities:flag", list_zones),
-    root_admin(sync("updateZone", "id:zone! allocationstate name", update_zone)),
+    sync(
+        "listZones",
+        "id:zone name available:flag showcapacities:flag domainid:domain ids:zone[]",
+        list_zones,
+    ),
+    root_admin(sync("updateZone", "id:zone! allocationstate name sortkey:number", update_zone)),
     root_admin(sync(
         "listHosts",
-        "id:host zoneid:zone type name state resourcestate details:long",
+        "id:host zoneid:zone type name state resourcestate details:long clusterid:cluster \
+         managementserverid:managementserver podid:pod virtualmachineid:vm",
         list_hosts,
     )),
-    root_admin(sync("updateHost", "id:host! allocationstate", update_host)),
+    root_admin(sync("updateHost", "id:host! allocationstate oscategoryid:oscategory", update_host)),
     root_admin(job(
         "prepareHostForMaintenance",
         "id:host!",
@@ -36,11 +41,13 @@ pub(super) const COMMANDS: &[Command] = &[
 
 fn list_zones(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let mut shown = Vec::new();
+    let ids = call.keys(&cloud.zones, "ids");
     for zone in cloud.zones.iter() {
         let visible = zone.enabled || call.caller.is_root();
         let used = || cloud.vms.iter().any(|vm| vm.account == call.caller.account && vm.zone == zone.key);
         if !visible
             || !call.selects(&cloud.zones, "id", zone.key)
+            || !(ids.is_empty() || ids.contains(&zone.key))
             || !call.names("name", &zone.name)
             || !call.keyword_in(&[&zone.name])
             || (call.flag("available") == Some(false) && !used())
@@ -139,6 +146,8 @@ fn list_hosts(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.names("type", "Routing")
                 && call.names("state", "Up")
                 && call.names("resourcestate", host.state.name())
+                && call.names("clusterid", &host.cluster.0)
+                && call.names("podid", &cloud.zones[host.zone].pod)
                 && call.keyword_in(&[&host.name])
         })
         .map(|host| leave_out(cloud.show_host(host.key), &details))

@@ -42,6 +42,7 @@ pub async fn replay(case: &Case, tally: &mut Tally) {
         "listResourceLimits" => list::<ListResourceLimits>(case, tally).await,
         "listAsyncJobs" => list::<ListAsyncJobs>(case, tally).await,
         "listApis" => list::<ListApis>(case, tally).await,
+        "listKubernetesClusters" => list::<ListKubernetesClusters>(case, tally).await,
         "listCapabilities" => call::<ListCapabilities>(case, tally).await,
         "getUser" => call::<GetUser>(case, tally).await,
         "getUserKeys" => call::<GetUserKeys>(case, tally).await,
@@ -54,6 +55,14 @@ pub async fn replay(case: &Case, tally: &mut Tally) {
         "registerSSHKeyPair" => call::<RegisterSshKeyPair>(case, tally).await,
         "createSSHKeyPair" => call::<CreateSshKeyPair>(case, tally).await,
         "deleteSSHKeyPair" => call::<DeleteSshKeyPair>(case, tally).await,
+        "addVirtualMachinesToKubernetesCluster" => {
+            call::<AddVirtualMachinesToKubernetesCluster>(case, tally).await;
+        }
+        "removeVirtualMachinesFromKubernetesCluster" => {
+            call::<RemoveVirtualMachinesFromKubernetesCluster>(case, tally).await;
+        }
+        "createKubernetesCluster" => job::<CreateKubernetesCluster>(case, tally).await,
+        "deleteKubernetesCluster" => job::<DeleteKubernetesCluster>(case, tally).await,
         "deployVirtualMachine" => job::<DeployVirtualMachine>(case, tally).await,
         "destroyVirtualMachine" => job::<DestroyVirtualMachine>(case, tally).await,
         "expungeVirtualMachine" => job::<ExpungeVirtualMachine>(case, tally).await,

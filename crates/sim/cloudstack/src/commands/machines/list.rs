@@ -120,6 +120,7 @@ fn select(cloud: &Cloud, call: &Call) -> Result<Vec<Key<Vm>>> {
             && network.is_none_or(|network| vm.nics.iter().any(|nic| nic.network == network))
             && vpc.is_none_or(|vpc| vm.nics.iter().any(|nic| cloud.networks[nic.network].vpc == Some(vpc)))
             && user.is_none_or(|user| vm.user == user)
+            && call.text("groupid").is_none_or(|id| vm.group.as_ref().is_some_and(|(held, _)| held == id))
             && call.text("keypair").is_none_or(|name| vm.key_pairs.iter().any(|held| held == name))
             && group.is_none_or(|group| vm.affinity.contains(&group))
             && host.is_none_or(|host| vm.host == Some(host))

@@ -32,14 +32,22 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("listNics", "virtualmachineid:vm! nicid networkid:network", list::list_nics),
     job(
         "deployVirtualMachine",
-        "zoneid:zone! serviceofferingid:serviceoffering! templateid:template name displayname networkids:network[] \
-         ipaddress userdata:long keypair keypairs:long affinitygroupids:affinitygroup[] affinitygroupnames \
-         diskofferingid:diskoffering size:number rootdisksize:number startvm:flag hostid:host hypervisor group \
-         account domainid:domain projectid:project",
+        "zoneid:zone! serviceofferingid:serviceoffering! templateid:template name displayname \
+         networkids:network[] ipaddress userdata:long keypair keypairs:long \
+         affinitygroupids:affinitygroup[] affinitygroupnames diskofferingid:diskoffering size:number \
+         rootdisksize:number startvm:flag hostid:host hypervisor group account domainid:domain \
+         projectid:project leaseduration:number nicmultiqueuenumber:number \
+         overridediskofferingid:diskoffering securitygroupids:none[] snapshotid:none userdataid:none \
+         volumeid:volume",
         "user.vm.DeployVMCmd",
         deploy::deploy,
     ),
-    job("startVirtualMachine", "id:vm! hostid:host", "user.vm.StartVMCmd", power::start),
+    job(
+        "startVirtualMachine",
+        "id:vm! hostid:host clusterid:cluster podid:pod",
+        "user.vm.StartVMCmd",
+        power::start,
+    ),
     job("stopVirtualMachine", "id:vm! forced:flag", "user.vm.StopVMCmd", power::stop),
     job("rebootVirtualMachine", "id:vm! forced:flag", "user.vm.RebootVMCmd", power::reboot),
     job(
@@ -50,10 +58,15 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     job("expungeVirtualMachine", "id:vm!", "admin.vm.ExpungeVMCmd", destroy::expunge),
     sync("recoverVirtualMachine", "id:vm!", destroy::recover),
-    sync("updateVirtualMachine", "id:vm! name displayname group userdata:long details:map", update::update),
+    sync(
+        "updateVirtualMachine",
+        "id:vm! name displayname group userdata:long details:map leaseduration:number ostypeid:ostype \
+         securitygroupids:none[] userdataid:none",
+        update::update,
+    ),
     job(
         "scaleVirtualMachine",
-        "id:vm! serviceofferingid:serviceoffering!",
+        "id:vm! serviceofferingid:serviceoffering! maxiops:number miniops:number",
         "user.vm.ScaleVMCmd",
         update::scale,
     ),
@@ -67,8 +80,10 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 const LIST: &str = "id:vm ids:vm[] name state zoneid:zone networkid:network templateid:template hostid:host \
-                    serviceofferingid:serviceoffering affinitygroupid:affinitygroup vpcid:vpc userid:user keypair details:long userdata:flag account \
-                    domainid:domain projectid:project listall:flag";
+         serviceofferingid:serviceoffering affinitygroupid:affinitygroup vpcid:vpc userid:user keypair \
+         details:long userdata:flag account domainid:domain projectid:project listall:flag \
+         autoscalevmgroupid:none backupofferingid:none extensionid:none groupid:instancegroup isoid:none \
+         securitygroupid:none userdataid:none";
 
 /// A machine that is there and the caller's.
 fn own(cloud: &Cloud, call: &Call) -> Result<Key<Vm>> {
