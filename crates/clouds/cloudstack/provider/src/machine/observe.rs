@@ -88,7 +88,8 @@ pub struct Seen {
     pub catalog: Option<Result<Catalog, CloudError>>,
     /// What the machine is to boot with; `None` while none is to be ordered.
     pub boot_data: Option<Result<BootData, BootDataError>>,
-    /// It is a member of the load balancer. Asked only after it could not be added, as members cannot be added twice.
+    /// It is a member of the load balancer. Asked only after it could not be added, as members cannot be added twice, and
+    /// where it ran before this was recorded.
     pub is_member: Option<bool>,
     /// Rules for SSH; `None` if nothing is to be done about them.
     pub ssh: Option<Result<SshRules, CloudError>>,
@@ -190,8 +191,10 @@ async fn existing(
         seen.disks = teardown::disks(&vm.id, access, &answers.disks).await.ok();
     }
     let told = object.status.conditions.condition(ATTACHED);
+    // One that ran before anybody recorded anything of it, as after a move, is a member already.
+    let came_with_it = told.is_none() && ran;
     if let Some(rule) = decide::rule(object, seen)
-        && told.is_some_and(|told| told.reason == ATTACH_FAILED)
+        && (came_with_it || told.is_some_and(|told| told.reason == ATTACH_FAILED))
     {
         let members = ListLoadBalancerRuleInstances { id: rule.into(), applied: None };
         let members = access.client.list(&members).await.ok();

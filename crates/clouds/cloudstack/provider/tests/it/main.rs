@@ -16,6 +16,7 @@ mod scenarios;
 mod sharing;
 mod stories;
 mod story;
+mod takeover;
 mod templates;
 mod vpc;
 mod wrong;
