@@ -64,7 +64,13 @@ fn list_acls(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         .acls
         .iter()
         .filter(|(id, name)| call.text("id").is_none_or(|wanted| wanted == id) && call.names("name", name))
-        .map(|(id, name)| json!({"id": id, "name": name, "description": name, "fordisplay": true}))
+        .map(|(id, name)| {
+            let mut shown = json!({"id": id, "name": name, "description": name});
+            if call.caller.is_root() {
+                shown["fordisplay"] = json!(true);
+            }
+            shown
+        })
         .collect();
     Ok(Answer::List("networkacllist", shown))
 }
