@@ -33,10 +33,16 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
     let cluster = of_kind("Cluster").unwrap_or("CLUSTER");
     let object = format!("{} {} {namespace}", part.kind.to_lowercase(), part.name);
     let replace = format!("capstan delete machine {machine} {namespace} --yes");
-    let limit_drain = format!(
-        "kubectl patch machine {machine} {namespace} --type merge -p \
-         '{{\"spec\":{{\"deletion\":{{\"nodeDrainTimeoutSeconds\":60}}}}}}'"
-    );
+    // Owners overwrite the field of their machines.
+    let timeout = r#"{"deletion":{"nodeDrainTimeoutSeconds":60}}"#;
+    let (owner, spec) = match (of_kind("MachineDeployment"), of_kind("KubeadmControlPlane")) {
+        (Some(name), _) => (format!("machinedeployment {name}"), format!(r#"{{"template":{{"spec":{timeout}}}}}"#)),
+        (_, Some(name)) => {
+            (format!("kubeadmcontrolplane {name}"), format!(r#"{{"machineTemplate":{{"spec":{timeout}}}}}"#))
+        }
+        _ => (format!("machine {machine}"), timeout.to_owned()),
+    };
+    let limit_drain = format!("kubectl patch {owner} {namespace} --type merge -p '{{\"spec\":{spec}}}'");
     let kubeconfig = format!("capstan kubeconfig {cluster} {namespace} > {cluster}.kubeconfig");
     let on_workload = |command: &str| {
         vec![kubeconfig.clone(), format!("kubectl --kubeconfig {cluster}.kubeconfig {command}")]

@@ -47,7 +47,7 @@ pub(crate) fn commands(failure: &Failure<'_>) -> Vec<String> {
         return failure.set_machines("offering.id= offering.name=OFFERING");
     }
     if is(code::BOOT_DATA) {
-        return match failure.message.contains("too long") {
+        return match failure.message.contains("shorten files") {
             true => failure.set_bootstrap("files="),
             false => failure.replace_machine(),
         };
