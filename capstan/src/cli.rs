@@ -10,9 +10,9 @@ use crate::exit::Exit;
 use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
-    audit, backup, bundle, console, delete, demo, doctor, encryption, events, get, inspect, kubeconfig,
-    logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store, up, upgrade,
-    version, wait,
+    audit, backup, bundle, console, delete, demo, doctor, encryption, events, generate, get, init, inspect,
+    kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store,
+    up, upgrade, version, wait,
 };
 
 /// A Cluster API management plane in one binary: a Kubernetes API with its own durable store, and the controllers.
@@ -29,6 +29,10 @@ enum Verb {
     Server(server::Args),
     #[command(about = demo::ABOUT)]
     Demo(demo::Args),
+    /// Write credentials and manifest of a first cluster, with what a cloud has to offer
+    Init(init::Args),
+    /// Print manifests from templates
+    Generate(generate::Args),
     /// Apply a manifest and follow its cluster until it is ready
     Up(up::Args),
     /// Preview a change: the same controllers run on a copy of the clusters, in simulated time
@@ -135,6 +139,8 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
     match Cli::from_arg_matches(matches)?.verb {
         Verb::Server(args) => server::run(args, plugins, of_verb).map(done),
         Verb::Demo(args) => demo::run(&args, plugins),
+        Verb::Init(args) => init::run(&args, plugins),
+        Verb::Generate(args) => generate::run(&args, plugins),
         Verb::Up(args) => up::run(&args, plugins),
         Verb::Plan(args) => plan::run(&args, plugins),
         Verb::Manager(args) => manager::run(args, plugins, of_verb).map(done),

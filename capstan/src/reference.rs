@@ -118,12 +118,15 @@ fn the_command_reference_is_up_to_date() {
 }
 
 /// (command, has `--output`, has `--dry-run`)
-const COMMANDS: [(&str, bool, bool); 27] = [
+const COMMANDS: [(&str, bool, bool); 29] = [
     // Run until they are stopped.
     ("server", false, false),
     ("demo", false, false),
     ("manager", false, false),
     ("sim", false, false),
+    // Write or print manifests.
+    ("init", false, false),
+    ("generate", false, false),
     // Shows a live view, or a line for every transition.
     ("up", false, true),
     ("plan", true, false),

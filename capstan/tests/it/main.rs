@@ -5,6 +5,7 @@ mod audits;
 mod backups;
 mod demo;
 mod encryption;
+mod init;
 mod manager;
 mod older;
 mod output;

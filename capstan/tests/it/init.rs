@@ -1,0 +1,109 @@
+//! The first cluster on a cloud: `init`, `up`, `kubeconfig`; and templates without clusterctl.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::demo::Demo;
+use crate::program::{capstan, failed, succeeded};
+use crate::verbs::on_dir;
+
+/// Runs `capstan init` with the keys of a demo's cloud.
+fn init(data: &Path, arguments: &[&str]) -> Output {
+    let cloud: Value = serde_json::from_slice(&std::fs::read(data.join("cloud.json")).unwrap()).unwrap();
+    let key = |field: &str| cloud["credentials"][field].as_str().unwrap().to_owned();
+    Command::new(env!("CARGO_BIN_EXE_capstan"))
+        .arg("init")
+        .args(arguments)
+        .env("CLOUDSTACK_API_URL", key("api-url"))
+        .env("CLOUDSTACK_API_KEY", key("api-key"))
+        .env("CLOUDSTACK_SECRET_KEY", key("secret-key"))
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_first_cluster_takes_three_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut demo = Demo::start(&data, port);
+    demo.until("cluster demo is ready");
+    let (to, endpoint) = (dir.path().to_str().unwrap(), format!("CLUSTER_ENDPOINT_PORT={port}"));
+
+    let wrong = failed(init(&data, &["first", "--yes", "--to", to, "--set", "CLOUDSTACK_ZONE_NAME=zone-9"]));
+    assert!(wrong.contains("no such zone; it has zone-1"), "{wrong}");
+    let many = ["first", "--yes", "--to", to, "--worker-machine-count", "500", "--set", &endpoint];
+    let output = init(&data, &many);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("error: quota: 501 machines are needed and"), "{stderr}");
+
+    let output = init(&data, &["first", "--yes", "--to", to, "--force", "--set", &endpoint]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stdout = succeeded(output);
+    assert!(
+        stderr.contains("ok: the quota is sufficient") && stderr.contains("ok: the role allows"),
+        "{stderr}"
+    );
+    let (secret, manifest) = (dir.path().join("first-credentials.yaml"), dir.path().join("first.yaml"));
+    assert!(stdout.contains(&format!("next: capstan up -f {}", secret.display())), "{stdout}");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    for expected in [
+        "#   zone: zone-1",
+        "#   template: ubuntu-2404-kube-v1.36.0 (also: ubuntu-2404-kube-v1.35.0",
+        "Small Instance",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+    }
+    let again = failed(init(&data, &["first", "--yes", "--to", to]));
+    assert!(again.contains("--force"), "{again}");
+
+    let files = ["-f", secret.to_str().unwrap(), "-f", manifest.to_str().unwrap()];
+    // The demo has a CNI for clusters with the template's label.
+    let up = succeeded(on_dir(&data, &[&["up", "--lines", "--timeout", "5m"], &files[..]].concat()));
+    assert!(up.contains("cluster first is ready"), "{up}");
+    assert!(succeeded(on_dir(&data, &["kubeconfig", "first"])).contains("current-context"), "a kubeconfig");
+    drop(demo);
+    // The cloud exits with its directory.
+    std::fs::remove_dir_all(&data).unwrap();
+}
+
+#[test]
+fn init_without_credentials_says_what_to_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_capstan"))
+        .args(["init", "first", "--yes", "--to", dir.path().to_str().unwrap()])
+        .env_remove("CLOUDSTACK_API_URL")
+        .output()
+        .unwrap();
+    let stderr = failed(output);
+    assert!(stderr.contains("no credentials: set CLOUDSTACK_API_URL"), "{stderr}");
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");
+}
+
+#[test]
+fn manifests_are_generated_from_flavors() {
+    let values = [
+        "CLOUDSTACK_ZONE_NAME=zone-1",
+        "CLOUDSTACK_NETWORK_NAME=first",
+        "CLOUDSTACK_TEMPLATE_NAME=ubuntu-2404-kube-v1.36.0",
+        "CLOUDSTACK_CONTROL_PLANE_MACHINE_OFFERING=Small Instance",
+        "CLOUDSTACK_WORKER_MACHINE_OFFERING=Small Instance",
+    ];
+    let set: Vec<&str> = values.iter().flat_map(|value| ["--set", *value]).collect();
+    let plain = ["generate", "cluster", "first", "--kubernetes-version", "v1.36.0"];
+    let missing = failed(capstan(&plain));
+    assert!(missing.contains("no value for CLOUDSTACK_"), "{missing}");
+    let text = succeeded(capstan(&[&plain[..], &["--worker-machine-count", "2"], &set].concat()));
+    assert!(text.contains("name: first-md-0") && text.contains("replicas: 2"), "{text}");
+    let affine = succeeded(capstan(&[&plain[..], &["--flavor", "affinity"], &set].concat()));
+    assert!(affine.contains("affinity: anti"), "{affine}");
+    let unknown = failed(capstan(&[&plain[..], &["--flavor", "purple"]].concat()));
+    assert!(unknown.contains("CloudStack has affinity, autoscale"), "{unknown}");
+    let variables = succeeded(capstan(&["generate", "cluster", "first", "--list-variables"]));
+    assert!(variables.contains("CLOUDSTACK_ZONE_NAME: required\n"), "{variables}");
+    assert!(variables.contains("CLUSTER_ENDPOINT_PORT: default \"6443\"\n"), "{variables}");
+}
