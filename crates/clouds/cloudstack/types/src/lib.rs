@@ -16,7 +16,6 @@ pub mod admission;
 pub mod conversion;
 pub mod definitions;
 pub mod names;
-mod record;
 #[cfg(test)]
 mod tests;
 pub mod v1beta1;

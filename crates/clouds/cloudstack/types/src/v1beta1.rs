@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use capstan_capi_types::kubernetes::ObjectReference;
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{ObjectMeta, Time, object};
 use serde_json::{Map, Value};
 
-use crate::record::record;
 use crate::v1beta2::{CloudStackIsolatedNetworkStatus, FailureDomainSpec, Ready, any_object};
 use crate::v1beta3::{
     Address, CloudStackMachineStateCheckerSpec, CloudStackMachineStateCheckerStatus, DiskOffering, Endpoint,

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use capstan_capi_types::core::FailureDomain;
 use capstan_capi_types::kubernetes::ObjectReference;
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{ObjectMeta, Time, object};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use crate::record::record;
 use crate::v1beta3::{
     Address, CloudStackAffinityGroupSpec, CloudStackMachineStateCheckerSpec,
     CloudStackMachineStateCheckerStatus, DiskOffering, Endpoint, Identifier, SecretReference,

@@ -1,10 +1,9 @@
 //! `CloudStackAffinityGroup`: machines that are kept together or apart.
 
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{Condition, ObjectMeta, object};
 
 use super::common::Initialization;
-use crate::record::record;
 
 object!(
     CloudStackAffinityGroup,

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use capstan_capi_types::core::FailureDomain;
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{Condition, ObjectMeta, object};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::common::{Endpoint, Initialization};
 use super::failure_domain::CloudStackFailureDomainSpec;
-use crate::record::record;
 
 object!(
     CloudStackCluster,

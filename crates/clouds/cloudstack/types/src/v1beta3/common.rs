@@ -1,8 +1,6 @@
 //! What several kinds share.
 
-use capstan_capi_types::wire::wire;
-
-use crate::record::record;
+use capstan_capi_types::wire::{record, wire};
 
 record! {
     /// Where an API server is reached.

@@ -1,10 +1,9 @@
 //! `CloudStackFailureDomain`: a zone and a network in it, as somebody's account sees them.
 
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{Condition, ObjectMeta, object};
 
 use super::common::{Initialization, SecretReference};
-use crate::record::record;
 
 object!(
     CloudStackFailureDomain,

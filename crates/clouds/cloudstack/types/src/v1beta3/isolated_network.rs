@@ -1,11 +1,10 @@
 //! `CloudStackIsolatedNetwork`: a network of one's own, with a public address and a load balancer.
 
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{Condition, ObjectMeta, object};
 
 use super::common::{Endpoint, Initialization};
 use super::failure_domain::Vpc;
-use crate::record::record;
 
 object!(
     CloudStackIsolatedNetwork,

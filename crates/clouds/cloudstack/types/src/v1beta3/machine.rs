@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use capstan_capi_types::kubernetes::ObjectReference;
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{Condition, ObjectMeta, Time, object};
 
 use super::common::{Address, Identifier, Initialization};
-use crate::record::record;
 
 object!(
     CloudStackMachine,

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{ObjectMeta, object};
 
 use super::machine::CloudStackMachineSpec;
-use crate::record::record;
 
 object!(
     CloudStackMachineTemplate,
