@@ -148,10 +148,11 @@ const fn suite(name: &'static str, seconds: u64) -> Suite {
 /// Every suite. Costs are measured on an idle machine with two cores and the profile `ci`.
 pub const SUITES: &[Suite] = &[
     Suite {
-        against: &[Against::ClusterApi, Against::Capc],
+        against: &[Against::ClusterApi, Against::Capc, Against::Capo],
         about: &[
             "crates/capi/types/**",
             "crates/clouds/cloudstack/types/**",
+            "crates/clouds/openstack/types/**",
             "tests/interop/src/cluster_api/schema_diff.rs",
             "tests/schema-diff/**",
         ],

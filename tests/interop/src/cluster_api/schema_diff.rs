@@ -1,5 +1,5 @@
-//! `cargo xtask schema-diff`: compares our CRDs of Cluster API and of the CloudStack provider with those in the
-//! upstream modules.
+//! `cargo xtask schema-diff`: compares our CRDs of Cluster API and of the CloudStack and OpenStack providers with those
+//! in the upstream modules.
 //!
 //! Everything except descriptions is compared: fields, types, required fields, bounds, enums, patterns, formats, list
 //! types and keys, rules, defaults, columns, subresources, names, versions. A difference is either fixed or listed
@@ -13,7 +13,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::peers::catalog::{CAPC, CAPC_MODULE, CLUSTER_API, CLUSTER_API_MODULE};
+use crate::peers::catalog::{CAPC, CAPC_MODULE, CAPO, CAPO_MODULE, CLUSTER_API, CLUSTER_API_MODULE};
 use crate::peers::module_dir;
 
 #[derive(Debug, Args)]
@@ -52,7 +52,11 @@ pub fn run(options: &Options) -> Result<()> {
     let mut used = BTreeSet::new();
     let (mut definitions, mut places, mut unexplained, mut explained) = (0, 0, 0, 0);
     let ours = capstan_capi_types::definitions::definitions().into_iter();
-    for ours in ours.chain(capstan_cloudstack_types::definitions::definitions()) {
+    let providers = [
+        capstan_cloudstack_types::definitions::definitions(),
+        capstan_openstack_types::definitions::definitions(),
+    ];
+    for ours in ours.chain(providers.into_iter().flatten()) {
         let name = ours["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         if options.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
             continue;
@@ -75,8 +79,8 @@ pub fn run(options: &Options) -> Result<()> {
         }
     }
     println!(
-        "schema-diff: {definitions} definitions, {places} places compared with Cluster API {CLUSTER_API} and \
-         CAPC {CAPC}, {explained} differences explained, {unexplained} not"
+        "schema-diff: {definitions} definitions, {places} places compared with Cluster API {CLUSTER_API}, CAPC \
+         {CAPC} and CAPO {CAPO}, {explained} differences explained, {unexplained} not"
     );
     if options.only.is_none() {
         for (at, explanation) in explanations.iter().enumerate() {
@@ -104,7 +108,9 @@ fn upstream_folders() -> Result<Vec<PathBuf>> {
     let mut folders = ["core", "bootstrap/kubeadm", "controlplane/kubeadm", "cmd/clusterctl"]
         .map(|part| module.join(part).join("config/crd/bases"))
         .to_vec();
-    folders.push(module_dir(CAPC_MODULE, &format!("v{CAPC}"))?.join("config/crd/bases"));
+    for (module, version) in [(CAPC_MODULE, CAPC), (CAPO_MODULE, CAPO)] {
+        folders.push(module_dir(module, &format!("v{version}"))?.join("config/crd/bases"));
+    }
     Ok(folders)
 }
 
