@@ -258,7 +258,6 @@ impl Error {
             self.class(),
             Class::RateLimited | Class::Unavailable | Class::Network | Class::Internal
         );
-        // Endpoints that answer 500 to bad input answer 500 again: once more is enough to find out.
         passes && (self.effect != Effect::Change || !self.is_ambiguous())
     }
 }

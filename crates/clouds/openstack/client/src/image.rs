@@ -81,7 +81,7 @@ model! {
 
     /// How data can be brought in.
     pub struct ImportMethods {
-        /// The names of the methods, such as `glance-direct` and `web-download`.
+        /// The names of the methods, such as `web-download`.
         pub value: Vec<String>,
     }
 }

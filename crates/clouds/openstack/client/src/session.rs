@@ -22,6 +22,8 @@ pub(crate) struct Session {
     current: ArcSwapOption<Token>,
     /// Held while a token is asked for, so that one request does it for all.
     renewal: Mutex<Option<RefusedAt>>,
+    /// Keystone failed while the token was still good; until then the token is used as it is.
+    held_off: parking_lot::Mutex<Option<Instant>>,
 }
 
 /// When Keystone refused the credentials, and what it said.
@@ -31,7 +33,8 @@ struct RefusedAt {
 }
 
 impl Client {
-    /// The token in use; a new one if there is none or it ends soon.
+    /// The token in use; a new one if there is none or it ends soon. While Keystone is down, the old one serves to its
+    /// end.
     pub async fn token(&self) -> Result<Arc<Token>, Error> {
         let session = &self.inner.session;
         let is_good =
@@ -39,12 +42,27 @@ impl Client {
         if let Some(token) = session.current.load_full().filter(is_good) {
             return Ok(token);
         }
-        let mut refused = session.renewal.lock().await;
-        // Somebody else got it while this one waited.
-        if let Some(token) = session.current.load_full().filter(is_good) {
+        let is_usable = |token: &Arc<Token>| !token.is_due((self.inner.clock)(), Duration::ZERO);
+        let is_held_off = || session.held_off.lock().is_some_and(|until| until > Instant::now());
+        if let Some(token) = session.current.load_full().filter(is_usable).filter(|_| is_held_off()) {
             return Ok(token);
         }
-        self.authenticate(&mut refused).await
+        let mut refused = session.renewal.lock().await;
+        // Somebody else got it, or failed, while this one waited.
+        let current = session.current.load_full();
+        if let Some(token) =
+            current.clone().filter(|token| is_good(token) || is_usable(token) && is_held_off())
+        {
+            return Ok(token);
+        }
+        match (self.authenticate(&mut refused).await, current.filter(is_usable)) {
+            (Err(error), Some(token)) if error.is_retryable() => {
+                tracing::warn!(%error, "the token cannot be renewed yet");
+                *session.held_off.lock() = Some(Instant::now() + self.inner.policy.refusal_pause);
+                Ok(token)
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// Another token than this one, which a service refused.

@@ -19,8 +19,10 @@ const SETTINGS: &[&str] = &[
     "verify",
     "insecure",
 ];
+type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// Variables by name.
-pub struct Environment<'a>(Box<dyn Fn(&str) -> Option<String> + 'a>);
+pub struct Environment<'a>(Box<Variables<'a>>);
 
 impl<'a> Environment<'a> {
     /// Those of the process.

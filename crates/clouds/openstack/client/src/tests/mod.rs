@@ -1,6 +1,7 @@
 //! Claims about the client, against a cloud made of a script: Keystone answers by itself, everything else by a rule.
 
 mod errors;
+mod fuzz;
 mod golden;
 mod pages;
 mod samples;

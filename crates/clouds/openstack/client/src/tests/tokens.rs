@@ -105,6 +105,30 @@ async fn refused_credentials_are_not_tried_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_token_serves_to_its_end_while_keystone_is_down() {
+    let script = Script::new(|_, _| networks());
+    let client = script.once();
+    let list = async || client.list::<Network>(&NetworkFilter::default()).await;
+    list().await.unwrap();
+    tokio::time::advance(Duration::from_secs(57 * 60)).await;
+    script.keystone_says((0..9).map(|_| Reply::Text(503, "down")).collect());
+    for _ in 0..3 {
+        list().await.unwrap();
+    }
+    // Keystone is not asked with every request.
+    assert_eq!(script.logins(), 2);
+    tokio::time::advance(Duration::from_secs(31)).await;
+    list().await.unwrap();
+    assert_eq!(script.logins(), 3);
+    tokio::time::advance(Duration::from_secs(3 * 60)).await;
+    let error = list().await.unwrap_err();
+    assert_eq!((error.class(), error.status()), (Class::Unavailable, Some(503)));
+    // Credentials that are refused are, at once.
+    script.keystone_says(vec![Reply::Json(401, unauthorized())]);
+    assert_eq!(list().await.unwrap_err().class(), Class::Credentials);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_that_was_given_cannot_be_replaced_once_it_ended() {
     let settings = "
 clouds:
