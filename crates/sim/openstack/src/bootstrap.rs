@@ -23,7 +23,6 @@ const ROLES: &[(&str, bool)] = &[
     ("load-balancer_observer", false),
     ("load-balancer_admin", false),
     ("load-balancer_quota_admin", false),
-    ("load-balancer_global_observer", false),
 ];
 
 impl Cloud {

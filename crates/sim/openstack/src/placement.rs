@@ -42,7 +42,8 @@ pub(crate) fn handle(cloud: &mut Cloud, call: &mut Call) -> Reply {
     }
     let version = format!("placement {}.{}", call.version.0, call.version.1);
     let reply = route(cloud, call).unwrap_or_else(|fail| refuse(call, fail));
-    reply.with("openstack-api-version", version).with("vary", "openstack-api-version")
+    let reply = reply.with("openstack-api-version", version);
+    if reply.status < 400 { reply.with("vary", "openstack-api-version") } else { reply }
 }
 
 /// Errors in Placement's shape.

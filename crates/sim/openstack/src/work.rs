@@ -9,7 +9,7 @@ use crate::{cinder, glance, nova, octavia};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "work", rename_all_fields = "camelCase")]
 pub(crate) enum Task {
-    /// A floating IP is reported as working.
+    /// The state of a floating IP is reported.
     FloatingActive { id: String },
     /// The next step of building a server.
     ServerBuild { id: String, step: nova::BuildStep },
@@ -58,9 +58,8 @@ impl Task {
         match self {
             Self::FloatingActive { id } => {
                 use crate::table::Fields as _;
-                if cloud.get("floatingips", &id).is_some_and(|it| it.has("port_id")) {
-                    cloud.set("floatingips", &id, "status", "ACTIVE");
-                }
+                let held = cloud.get("floatingips", &id).is_some_and(|it| it.has("port_id"));
+                cloud.set("floatingips", &id, "status", if held { "ACTIVE" } else { "DOWN" });
             }
             Self::ServerBuild { id, step } => nova::build(cloud, &id, step),
             Self::ServerAction { id, action } => nova::finish_action(cloud, &id, &action),

@@ -106,6 +106,7 @@ impl<'a> Comparison<'a> {
         let field = at.rsplit('.').next().unwrap_or_default().trim_end_matches("[]");
         match (theirs, ours) {
             (Value::Object(theirs), Value::Object(ours)) => self.objects(at, theirs, ours),
+            (Value::Array(_), Value::Array(_)) if VOLATILE.contains(&field) => {}
             (Value::Array(theirs), Value::Array(ours)) => self.lists(at, theirs, ours),
             (Value::String(theirs), Value::String(ours)) => {
                 if !VOLATILE.contains(&field) {
@@ -183,6 +184,10 @@ impl<'a> Comparison<'a> {
                 if let Some(id) = id.filter(|id| !is_id(id)) {
                     return find(&|it| it["id"] == id);
                 }
+                let free = |it: &Value| !it["id"].as_str().is_some_and(|id| self.names.is_taken(id));
+                if let (Some(_), Some(name)) = (id, fields.get("name")) {
+                    return find(&|it| it["name"] == *name && free(it));
+                }
                 let name = [
                     "name",
                     "type",
@@ -236,9 +241,12 @@ impl<'a> Comparison<'a> {
         let random = (is_id(theirs) && is_id(ours))
             || (is_address(theirs) && is_address(ours))
             || (is_mac(theirs) && is_mac(ours));
-        if random && self.names.get(theirs).is_none() {
-            self.names.learn(theirs, ours);
-            return;
+        if random {
+            match self.names.get(theirs) {
+                None => return self.names.learn(theirs, ours),
+                Some(known) if known == ours => return,
+                Some(_) => {}
+            }
         }
         let here = self.names.translate(theirs);
         let same = match here.split_once("<...") {

@@ -75,7 +75,7 @@ async fn run(options: &Options) -> Result<bool> {
     let mut services: BTreeMap<String, Counts> = BTreeMap::new();
     let mut left_out: BTreeMap<&'static str, usize> = BTreeMap::new();
     for case in &cases {
-        replay.cloud.reach(case.time()?);
+        replay.cloud.reach(case.time()?, case.poll_state().is_some());
         let counts = services.entry(case.service.clone()).or_default();
         let show = options.case.as_deref() == Some(case.case.as_str());
         let shown = options.service.as_ref().is_none_or(|service| *service == case.service);
@@ -144,7 +144,7 @@ impl Replay {
         let mut answer = self.send(case).await?;
         if let Some(wanted) = case.poll_state() {
             // Times differ: wait for the state, in steps that are shorter than any state.
-            for _ in 0..1200 {
+            for _ in 0..400 {
                 if answer.state(&case.service) == wanted {
                     break;
                 }

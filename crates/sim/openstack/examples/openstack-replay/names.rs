@@ -1,6 +1,7 @@
 //! Ids, addresses and host names of the recording, and what they are here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -8,13 +9,17 @@ use regex::Regex;
 #[derive(Default)]
 pub struct Names {
     ours: BTreeMap<String, String>,
-    pattern: Option<Regex>,
+    /// Names of ours that are mapped already.
+    taken: BTreeSet<String>,
 }
 
 const ID: &str = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b";
 
-fn ids() -> Regex {
-    Regex::new(ID).unwrap_or_else(|error| unreachable!("the pattern is fixed: {error}"))
+static IDS: LazyLock<Regex> = LazyLock::new(|| pattern(ID));
+static ADDRESSES: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b"));
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).unwrap_or_else(|error| unreachable!("the pattern is fixed: {error}"))
 }
 
 /// An id that stands for something that does not exist.
@@ -25,7 +30,7 @@ fn is_nobody(id: &str) -> bool {
 }
 
 pub fn is_id(text: &str) -> bool {
-    ids().find(text).is_some_and(|found| found.as_str().len() == text.len())
+    IDS.find(text).is_some_and(|found| found.as_str().len() == text.len())
 }
 
 pub fn is_address(text: &str) -> bool {
@@ -43,18 +48,20 @@ impl Names {
 
     pub fn learn(&mut self, recorded: &str, ours: &str) {
         self.ours.entry(recorded.to_owned()).or_insert_with(|| ours.to_owned());
-        self.pattern = None;
+        self.taken.insert(ours.to_owned());
+    }
+
+    pub fn is_taken(&self, ours: &str) -> bool {
+        self.taken.contains(ours)
     }
 
     /// A recorded text with our names in it.
     pub fn translate(&self, text: &str) -> String {
-        let with_ids = ids().replace_all(text, |found: &regex::Captures<'_>| {
+        let with_ids = IDS.replace_all(text, |found: &regex::Captures<'_>| {
             let id = &found[0];
             self.get(id).unwrap_or(id).to_owned()
         });
-        let pattern = Regex::new(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b");
-        let Ok(pattern) = pattern else { return with_ids.into_owned() };
-        let with_addresses = pattern.replace_all(&with_ids, |found: &regex::Captures<'_>| {
+        let with_addresses = ADDRESSES.replace_all(&with_ids, |found: &regex::Captures<'_>| {
             let address = &found[0];
             self.get(address).unwrap_or(address).to_owned()
         });
@@ -63,6 +70,6 @@ impl Names {
 
     /// Whether a text has an id that has not been seen.
     pub fn unknown(&self, text: &str) -> bool {
-        ids().find_iter(text).any(|found| self.get(found.as_str()).is_none() && !is_nobody(found.as_str()))
+        IDS.find_iter(text).any(|found| self.get(found.as_str()).is_none() && !is_nobody(found.as_str()))
     }
 }

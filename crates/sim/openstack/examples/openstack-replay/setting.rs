@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use capstan_env::Env;
 use capstan_sim_openstack::{
     Endpoints, ExternalLayout, FlavorLayout, HostLayout, ImageLayout, Layout, RegionLayout, Service,
-    Settings, Simulator,
+    Settings, Simulator, Timings,
 };
 use http::Request;
 use ipnet::Ipv4Net;
@@ -53,7 +54,23 @@ fn layout() -> Layout {
         memory_mib: 799_488,
         disk_gib: 600_000,
     };
-    let property = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let image = |name: &str, distro: Option<&str>| {
+        let property = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut properties = vec![
+            property("owner_specified.openstack.md5", ""),
+            property("owner_specified.openstack.sha256", ""),
+            property("owner_specified.openstack.object", &format!("images/{name}")),
+        ];
+        properties.extend(distro.map(|distro| property("os_distro", distro)));
+        ImageLayout {
+            name: name.to_owned(),
+            kubernetes: None,
+            properties,
+            tags: if distro.is_none() { vec![name.to_owned()] } else { Vec::new() },
+            min_disk_gib: 0,
+            format: "raw".to_owned(),
+        }
+    };
     Layout {
         regions: vec![RegionLayout {
             name: REGION.to_owned(),
@@ -65,19 +82,7 @@ fn layout() -> Layout {
                 flavor("m1.large", 4, 8192, 40),
                 FlavorLayout { public: false, ..flavor("amphora", 1, 1024, 3) },
             ],
-            images: vec![ImageLayout {
-                name: "bed-image".to_owned(),
-                kubernetes: None,
-                properties: vec![
-                    property("os_distro", "ubuntu"),
-                    property("owner_specified.openstack.md5", ""),
-                    property("owner_specified.openstack.sha256", ""),
-                    property("owner_specified.openstack.object", "images/bed-image"),
-                ],
-                tags: Vec::new(),
-                min_disk_gib: 0,
-                format: "raw".to_owned(),
-            }],
+            images: vec![image("bed-image", Some("ubuntu")), image("amphora", None)],
             external: Some(ExternalLayout {
                 name: "public".to_owned(),
                 cidr: Ipv4Net::new_assert(Ipv4Addr::new(203, 0, 113, 0), 24),
@@ -94,6 +99,8 @@ fn layout() -> Layout {
 pub struct Cloud {
     simulator: Simulator,
     millis: Arc<AtomicI64>,
+    /// Time of the last case.
+    last: AtomicI64,
 }
 
 impl Cloud {
@@ -102,19 +109,24 @@ impl Cloud {
         let read = millis.clone();
         let clock =
             move || jiff::Timestamp::from_millisecond(read.load(Ordering::Relaxed)).unwrap_or_default();
-        let settings = Settings { health_manager: false, ..Settings::default() };
+        // As fast as the recorded services were.
+        let timings = Timings { balancer_update: Duration::from_millis(300), ..Timings::default() };
+        let settings = Settings { health_manager: false, timings, ..Settings::default() };
         let simulator = Simulator::new(Env::simulated(clock, 1), &layout(), settings, None);
         let urls = PORTS
             .iter()
             .map(|(service, port)| ((REGION.to_owned(), *service), format!("http://127.0.0.1:{port}")))
             .collect();
         simulator.set_endpoints(Endpoints(urls));
-        Self { simulator, millis }
+        Self { simulator, millis, last: AtomicI64::new(start.as_millisecond()) }
     }
 
-    /// Advances the clock; never moves it back.
-    pub fn reach(&self, at: jiff::Timestamp) {
-        self.millis.fetch_max(at.as_millisecond(), Ordering::Relaxed);
+    /// Advances the clock by as much as passed between two cases: waiting for states may have put it ahead. A poll waits by
+    /// itself.
+    pub fn reach(&self, at: jiff::Timestamp, poll: bool) {
+        let last = self.last.swap(at.as_millisecond(), Ordering::Relaxed);
+        let passed = if poll { 0 } else { (at.as_millisecond() - last).max(0) };
+        self.millis.fetch_add(passed, Ordering::Relaxed);
     }
 
     pub fn pass(&self, millis: i64) {

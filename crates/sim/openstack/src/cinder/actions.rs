@@ -37,7 +37,7 @@ pub(super) fn act(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
         return Err(Fail::bad(text));
     }
     let row = find(cloud, call, "volumes", id)?;
-    let done = || Ok(Reply::json(202, Value::Null));
+    let done = || Ok(Reply::nothing(202));
     let admin_only = |rule: &str| match call.caller.is_admin() {
         true => Ok(()),
         false => Err(policy(&format!("volume_extension:volume_admin_actions:{rule}"))),
@@ -68,7 +68,7 @@ pub(super) fn act(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
         "os-set_bootable" => {
             let bootable = argument["bootable"] == true || argument["bootable"] == "true";
             cloud.set("volumes", id, "bootable", if bootable { "true" } else { "false" });
-            Ok(Reply::json(200, Value::Null))
+            Ok(Reply::nothing(200))
         }
         _ => done(),
     }
@@ -97,7 +97,7 @@ fn extend(cloud: &mut Cloud, call: &Call, row: &Object, argument: &Value) -> Han
     cloud.set("volumes", id, "size", size);
     let after = cloud.settings.timings.volume;
     cloud.later(after, Task::VolumeStatus { id: id.to_owned(), status: back });
-    Ok(Reply::json(202, Value::Null))
+    Ok(Reply::nothing(202))
 }
 
 /// The next free device name of a server.
@@ -150,6 +150,32 @@ pub(crate) fn detached(cloud: &mut Cloud, id: &str, server: &str) {
     crate::nova::detach_volume(cloud, server, id);
 }
 
+/// What a server keeps of a volume.
+fn hold(cloud: &mut Cloud, server: &str, device: &Value, volume: &str) -> String {
+    let row = cloud.get("servers", server).cloned().unwrap_or_default();
+    let name = next_device(&row);
+    let index = device.get("boot_index").and_then(|it| it.as_i64().or_else(|| it.as_str()?.parse().ok()));
+    let held = json!({
+        "id": volume, "device": name, "delete_on_termination": device["delete_on_termination"] == true,
+        "tag": device.get("tag").cloned().unwrap_or_default(), "attachment_id": cloud.uuid(), "bdm_uuid": cloud.uuid(),
+        "root": index == Some(0),
+    });
+    let mut all = row.list("volumes").to_vec();
+    all.push(held);
+    cloud.set("servers", server, "volumes", all);
+    name
+}
+
+/// Volumes that a server is created with are its own from now on.
+pub(crate) fn reserve_devices(cloud: &mut Cloud, server: &str) {
+    let devices = cloud.get("servers", server).map(|it| it.list("devices").to_vec()).unwrap_or_default();
+    for device in devices.iter().filter(|it| it["source_type"] == "volume") {
+        let volume = device["uuid"].as_str().unwrap_or_default();
+        hold(cloud, server, device, volume);
+        cloud.set("volumes", volume, "status", "reserved");
+    }
+}
+
 /// Volumes that a server boots from or comes with: made or attached.
 pub(crate) fn attach_devices(cloud: &mut Cloud, server: &Object) -> Result<(), String> {
     let id = server.text("id").to_owned();
@@ -163,21 +189,17 @@ pub(crate) fn attach_devices(cloud: &mut Cloud, server: &Object) -> Result<(), S
         if destination != "volume" {
             continue;
         }
-        let index = device.get("boot_index").and_then(|it| it.as_i64().or_else(|| it.as_str()?.parse().ok()));
-        let volume = match source {
-            "volume" => device["uuid"].as_str().unwrap_or_default().to_owned(),
-            _ => new_volume(cloud, server, device)?,
+        let (volume, name) = if source == "volume" {
+            let volume = device["uuid"].as_str().unwrap_or_default().to_owned();
+            let row = cloud.get("servers", &id).cloned().unwrap_or_default();
+            let held = row.list("volumes").iter().find(|it| it["id"] == volume.as_str());
+            let name = held.and_then(|it| it["device"].as_str()).unwrap_or("/dev/sda").to_owned();
+            (volume, name)
+        } else {
+            let volume = new_volume(cloud, server, device)?;
+            let name = hold(cloud, &id, device, &volume);
+            (volume, name)
         };
-        let row = cloud.get("servers", &id).cloned().unwrap_or_default();
-        let name = next_device(&row);
-        let held = json!({
-            "id": volume, "device": name, "delete_on_termination": device["delete_on_termination"] == true,
-            "tag": device.get("tag").cloned().unwrap_or_default(), "attachment_id": cloud.uuid(), "bdm_uuid": cloud.uuid(),
-            "root": index == Some(0),
-        });
-        let mut all = row.list("volumes").to_vec();
-        all.push(held);
-        cloud.set("servers", &id, "volumes", all);
         attached(cloud, &volume, &id, &name);
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Quotas and limits.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{body, policy};
 use crate::cloud::Cloud;
@@ -123,7 +123,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Ha
         ("DELETE", [project]) => match admin {
             true => {
                 cloud.remove("volume_quotas", project);
-                Ok(Reply::json(200, Value::Null))
+                Ok(Reply::nothing(200))
             }
             false => Err(policy("volume_extension:quotas:delete")),
         },

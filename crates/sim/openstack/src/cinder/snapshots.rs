@@ -101,5 +101,5 @@ fn delete(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
     cloud.set("snapshots", id, "status", "deleting");
     let after = cloud.settings.timings.volume;
     cloud.later(after, Task::SnapshotStatus { id: id.to_owned(), status: "gone".to_owned() });
-    Ok(Reply::json(202, Value::Null))
+    Ok(Reply::html(202))
 }

@@ -32,7 +32,13 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Ha
             Ok(Reply::ok(json!({"volume_types": rows})))
         }
         ("GET", ["default"]) => match cloud.find("volume_types", "name", "__DEFAULT__") {
-            Some(it) => Ok(Reply::ok(json!({"volume_type": show(call, it)}))),
+            Some(it) => {
+                let mut shown = show(call, it);
+                if let Some(shown) = shown.as_object_mut() {
+                    shown.remove("os-volume-type-access:is_public");
+                }
+                Ok(Reply::ok(json!({"volume_type": shown})))
+            }
             None => Err(Fail::missing("Default volume type can not be found.")),
         },
         ("GET", [id]) => match cloud.get("volume_types", id) {
@@ -53,10 +59,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Ha
                     return Some(Err(Fail::bad("Target volume type is still in use.")));
                 }
                 let text = format!("Volume type {id} could not be found.");
-                cloud
-                    .remove("volume_types", id)
-                    .map(|_| Reply::json(202, Value::Null))
-                    .ok_or_else(|| Fail::missing(text))
+                cloud.remove("volume_types", id).map(|_| Reply::html(202)).ok_or_else(|| Fail::missing(text))
             }
             false => Err(policy("volume_extension:type_delete")),
         },

@@ -261,12 +261,12 @@ pub(super) fn delete(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
     if status == "creating" {
         // Nothing was made yet.
         cloud.remove("volumes", id);
-        return Ok(Reply::json(202, Value::Null));
+        return Ok(Reply::html(202));
     }
     cloud.set("volumes", id, "status", "deleting");
     let after = cloud.settings.timings.volume;
     cloud.later(after, Task::VolumeStatus { id: id.to_owned(), status: "gone".to_owned() });
-    Ok(Reply::json(202, Value::Null))
+    Ok(Reply::html(202))
 }
 
 pub(super) fn metadata(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]) -> Handled {
@@ -295,7 +295,7 @@ pub(super) fn metadata(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]) 
         }
         ("DELETE", [key]) => {
             held.remove(*key).ok_or_else(|| missing(key))?;
-            Reply::json(200, Value::Null)
+            Reply::html(200)
         }
         _ => return Err(absent("volumes", id)),
     };

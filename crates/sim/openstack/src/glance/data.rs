@@ -30,7 +30,7 @@ pub(super) fn file(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
                 "The requested image has been deactivated. Image data download is forbidden.",
             ));
         }
-        let Some(data) = image.get("_data").and_then(Value::as_str) else { return Ok(Reply::empty(204)) };
+        let Some(data) = image.get("_data").and_then(Value::as_str) else { return Ok(Reply::html(204)) };
         let bytes = Bytes::from(BASE64.decode(data).unwrap_or_default());
         let reply = Reply { status: 200, headers: Vec::new(), body: Body::Bytes(bytes) };
         return Ok(reply.with("content-md5", image.text("checksum")));
@@ -178,5 +178,5 @@ pub(super) fn act(cloud: &mut Cloud, call: &Call, id: &str, action: &str) -> Han
             return Err(Fail::forbidden(format!("Not allowed to {action} image in status '{status}'")));
         }
     }
-    Ok(Reply::empty(204))
+    Ok(Reply::html(204))
 }

@@ -74,7 +74,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, image: &str, rest: &[&str])
         ("DELETE", [member]) => {
             own(cloud, call, image, "delete_member")?;
             cloud.remove("image_members", &key(member)).ok_or_else(|| absent(member))?;
-            Ok(Reply::empty(204))
+            Ok(Reply::html(204))
         }
         _ => Err(super::unknown_path()),
     }

@@ -295,7 +295,7 @@ fn delete(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
     cloud.remove("images", id);
     cloud.table_mut("image_members").retain(|it| it.text("image_id") != id);
     cloud.put("deleted_images", object(json!({"id": id})));
-    Ok(Reply::empty(204))
+    Ok(Reply::html(204))
 }
 
 fn tag_image(cloud: &mut Cloud, call: &Call, id: &str, tag: &str) -> Handled {
@@ -309,5 +309,5 @@ fn tag_image(cloud: &mut Cloud, call: &Call, id: &str, tag: &str) -> Handled {
         _ => {}
     }
     cloud.set("images", id, "tags", tags);
-    Ok(Reply::empty(204))
+    Ok(Reply::html(204))
 }

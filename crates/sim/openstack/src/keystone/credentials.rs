@@ -50,7 +50,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, user: &str, rest: &[&str]) 
             cloud.remove("application_credentials", id);
             Ok(Reply::empty(204))
         }
-        _ => Err(not_allowed("DELETE, GET, HEAD, OPTIONS")),
+        _ => Err(not_allowed("GET, HEAD, DELETE, OPTIONS")),
     }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn access_rules(cloud: &Cloud, call: &Call, user: &str, rest: &[&str]
     }
     let link = |it: &Object| {
         let mut it = shown(it);
-        let href = format!("{}/v3/users/{user}/access_rules/{}", call.base, it.text("id"));
+        let href = format!("{}/v3/access_rules/{}", call.base, it.text("id"));
         it.insert("links".to_owned(), json!({"self": href}));
         Value::Object(it)
     };

@@ -217,8 +217,11 @@ fn update(cloud: &mut Cloud, call: &Call, kind: &str, id: &str) -> Handled {
     }
     held.extend(given);
     let mut shown = linked(call, kind, &held);
-    if kind == "users" {
+    if kind != "roles" {
         let known = [
+            "parent_id",
+            "is_domain",
+            "tags",
             "id",
             "name",
             "domain_id",
@@ -235,6 +238,8 @@ fn update(cloud: &mut Cloud, call: &Call, kind: &str, id: &str) -> Handled {
             .filter(|(k, _)| !known.contains(&k.as_str()))
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
+        let extra: Object =
+            extra.into_iter().filter(|(name, _)| kind == "users" || name != "description").collect();
         shown["extra"] = Value::Object(extra);
     }
     cloud.put(kind, held);

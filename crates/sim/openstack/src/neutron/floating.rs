@@ -112,7 +112,8 @@ pub(super) fn detach(cloud: &mut Cloud, id: &str) {
     for field in ["port_id", "fixed_ip_address", "router_id"] {
         cloud.set("floatingips", id, field, Value::Null);
     }
-    cloud.set("floatingips", id, "status", "DOWN");
+    // As its agent reports it, a moment later.
+    cloud.later(std::time::Duration::from_millis(300), Task::FloatingActive { id: id.to_owned() });
     super::touch(cloud, "floatingips", id);
     crate::guests::rebalance(cloud);
 }

@@ -285,9 +285,11 @@ pub(super) fn change_addresses(cloud: &mut Cloud, call: &Call, id: &str, action:
         _ => return Err(super::not_found()),
     }
     cloud.set("address_groups", id, "addresses", addresses);
-    cloud.set("address_groups", id, "shared", false);
-    cloud.set("address_groups", id, "standard_attr_id", 200);
     touch(cloud, "address_groups", id);
     let row = cloud.get("address_groups", id).cloned().unwrap_or_default();
-    Ok(Reply::ok(json!({"address_group": render(cloud, call, "address_group", &row)})))
+    let mut shown = render(cloud, call, "address_group", &row);
+    // This reply is not filtered as others are.
+    shown.insert("shared".to_owned(), json!(false));
+    shown.insert("standard_attr_id".to_owned(), json!(200));
+    Ok(Reply::ok(json!({"address_group": shown})))
 }

@@ -234,8 +234,6 @@ fn create(cloud: &mut Cloud, call: &Call, kind: &'static Kind) -> Handled {
             let mut row = render(cloud, call, kind.singular, row);
             match kind.singular {
                 "network" => drop(row.entry("is_default").or_insert(json!(false))),
-                "security_group_rule" => drop((row.remove("standard_attr_id"), row.remove("tags"))),
-                "address_group" => drop((row.remove("standard_attr_id"), row.remove("shared"))),
                 _ => {}
             }
             shown.push(Value::Object(row));
@@ -432,6 +430,8 @@ fn render(cloud: &Cloud, call: &Call, kind: &str, row: &Object) -> Object {
                 row.remove(name);
             }
         }
+        // Inside of their group rules have both.
+        "security_group_rule" => drop((row.remove("standard_attr_id"), row.remove("tags"))),
         "security_group" => {
             let rules: Vec<Value> = cloud
                 .all("security_group_rules")

@@ -187,7 +187,7 @@ fn from_pool(cloud: &Cloud, row: &Object) -> Result<String, Fail> {
         return Err(Fail::new(400, "BadRequest", text));
     }
     let pool = cloud.get("subnetpools", id).ok_or_else(|| kind_of("subnetpool").absent(id))?;
-    let length = row.get("prefixlen").and_then(|it| it.as_u64().or(it.as_str()?.parse().ok()));
+    let length = row.get("prefixlen").and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
     let length = length.or(pool.text("default_prefixlen").parse().ok()).unwrap_or(24);
     let length = u8::try_from(length).unwrap_or(32);
     let used: Vec<IpNet> = cloud

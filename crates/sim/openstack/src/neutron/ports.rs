@@ -25,7 +25,7 @@ pub(crate) fn create(cloud: &mut Cloud, admin: bool, mut row: Object) -> Result<
     let router = row.text("device_owner").starts_with("network:router");
     let secured = match row.get("port_security_enabled").and_then(super::attributes::as_bool) {
         Some(flag) => flag,
-        None => network.flag("port_security_enabled") && !router,
+        None => network.flag("port_security_enabled") && !row.text("device_owner").starts_with("network:"),
     };
     row.insert("port_security_enabled".to_owned(), json!(secured));
     let asked_groups = row.get("security_groups").and_then(Value::as_array).is_some_and(|it| !it.is_empty());

@@ -15,9 +15,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Ha
         ("POST", []) => create(cloud, call),
         ("GET", [id]) => find(cloud, call, id).map(|it| Reply::ok(json!({"flavor": show(call, &it, true)}))),
         ("DELETE", [id]) => match call.caller.is_admin() {
-            true => {
-                cloud.remove("flavors", id).map(|_| Reply::json(202, Value::Null)).ok_or_else(|| absent(id))
-            }
+            true => cloud.remove("flavors", id).map(|_| Reply::nothing(202)).ok_or_else(|| absent(id)),
             false => Err(policy("os-flavor-manage:delete")),
         },
         (_, [id, "os-extra_specs", rest @ ..]) => specs(cloud, call, id, rest),
@@ -118,7 +116,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Handled {
     let body = body(call, &schema)?;
     let given = body.object("flavor").cloned().unwrap_or_default();
     let number = |name: &str| {
-        given.get(name).and_then(|it| it.as_i64().or(it.as_str()?.parse().ok())).unwrap_or_default()
+        given.get(name).and_then(|it| it.as_i64().or_else(|| it.as_str()?.parse().ok())).unwrap_or_default()
     };
     let id = match given.get("id") {
         Some(Value::String(id)) if id != "auto" => id.clone(),
@@ -185,7 +183,7 @@ fn specs(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]) -> Handled {
             specs.remove(*key).ok_or_else(|| missing(key))?;
             flavor.insert("extra_specs".to_owned(), Value::Object(specs));
             cloud.put("flavors", flavor);
-            Ok(Reply::json(200, Value::Null))
+            Ok(Reply::nothing(200))
         }
         _ => Err(Fail::missing("The resource could not be found.")),
     }

@@ -30,7 +30,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Ha
                 return Err(policy("os-server-groups:delete"));
             }
             cloud.remove("server_groups", id);
-            Ok(Reply::json(204, Value::Null))
+            Ok(Reply::nothing(204))
         }),
         _ => return None,
     })

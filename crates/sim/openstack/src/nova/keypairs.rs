@@ -44,7 +44,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Ha
             }
             find(cloud, &user, name).map(|it| {
                 cloud.remove("keypairs", it.text("id"));
-                Reply::json(if call.at_least(2) { 204 } else { 202 }, Value::Null)
+                Reply::nothing(if call.at_least(2) { 204 } else { 202 })
             })
         }
         _ => return None,
@@ -58,7 +58,7 @@ pub(super) fn find(cloud: &Cloud, user: &str, name: &str) -> Result<Object, Fail
 }
 
 fn create(cloud: &mut Cloud, call: &Call) -> Handled {
-    let pattern = if call.at_least(92) { "^[_\\- a-zA-Z0-9.@]+$" } else { "^[_\\\\- a-zA-Z0-9]+$" };
+    let pattern = if call.at_least(92) { "^[_\\- a-zA-Z0-9.@]+$" } else { "^[_\\- a-zA-Z0-9]+$" };
     let mut schema = json!({
         "type": "object", "required": ["keypair"], "additionalProperties": false,
         "properties": {"keypair": {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::table::{Fields as _, Object};
-use crate::wire::{Call, Fail, Handled, Reply, validate};
+use crate::wire::{Body, Call, Fail, Handled, Reply, validate};
 
 pub(crate) use servers::{
     BuildStep, build, deleted, detach_volume, finish_action, forget, power_off, used_on,
@@ -20,7 +20,7 @@ pub(crate) use servers::{
 pub(crate) fn handle(cloud: &mut Cloud, call: &mut Call) -> Reply {
     match versions::negotiate(call, "compute", (2, 1), (2, 103)) {
         Ok(version) => call.version = version,
-        Err(fail) => return versions::with_headers(call, refuse(fail), "compute"),
+        Err(fail) => return versions::with_headers(call, refuse_here(fail), "compute"),
     }
     let mut path: Vec<String> = call.path.iter().skip(1).cloned().collect();
     // A project may stand in front.
@@ -33,13 +33,13 @@ pub(crate) fn handle(cloud: &mut Cloud, call: &mut Call) -> Reply {
                 "Malformed request URL: URL's project_id '{first}' doesn't match Context's project_id '{}'",
                 call.caller.project()
             ));
-            return versions::with_headers(call, refuse(fail), "compute");
+            return versions::with_headers(call, refuse_here(fail), "compute");
         }
         path.remove(0);
     }
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match route(cloud, call, &path) {
-        Some(handled) => versions::with_headers(call, handled.unwrap_or_else(refuse), "compute"),
+        Some(handled) => versions::with_headers(call, handled.unwrap_or_else(refuse_here), "compute"),
         None => {
             let text = "The resource could not be found.<br /><br />\n\n\n";
             Reply::json(404, json!({"message": text, "code": "404 Not Found", "title": "Not Found"}))
@@ -180,6 +180,15 @@ pub(crate) fn refuse(fail: Fail) -> Reply {
     reply
 }
 
+/// The same with the charset that Nova names.
+fn refuse_here(fail: Fail) -> Reply {
+    let mut reply = refuse(fail);
+    if let Body::Json(body) = &reply.body {
+        reply.body = Body::Text("application/json; charset=UTF-8", body.to_string());
+    }
+    reply
+}
+
 fn policy(rule: &str) -> Fail {
     Fail::forbidden(format!("Policy doesn't allow os_compute_api:{rule} to be performed."))
 }
@@ -205,6 +214,12 @@ fn bookmark(call: &Call, kind: &str, id: &str) -> Value {
     json!([{"rel": "bookmark", "href": format!("{}/{kind}/{id}", call.base)}])
 }
 
+fn encode(text: &str) -> String {
+    const KEPT: &percent_encoding::AsciiSet =
+        &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    percent_encoding::utf8_percent_encode(text, KEPT).to_string()
+}
+
 /// A page of a list, and the link to the next.
 fn page(call: &Call, key: &str, mut rows: Vec<Value>) -> Result<(Vec<Value>, Option<Value>), Fail> {
     if let Some(marker) = call.param("marker") {
@@ -224,16 +239,25 @@ fn page(call: &Call, key: &str, mut rows: Vec<Value>) -> Result<(Vec<Value>, Opt
     rows.truncate(limit);
     let mut next = None;
     if let Some(last) = rows.last().filter(|_| full) {
-        let mut pairs: Vec<&str> = call
-            .raw_query
-            .split('&')
-            .filter(|pair| !pair.is_empty() && !pair.starts_with("marker="))
-            .collect();
-        pairs.sort_unstable();
         let id = last["id"].as_str().unwrap_or_default();
-        let href = format!("{}{}?{}&marker={id}", call.base, call.raw_path, pairs.join("&"));
+        let mut pairs: Vec<String> =
+            call.query
+                .iter()
+                .filter(|(name, _)| key != "servers" || servers::is_known(name))
+                .map(|(name, value)| {
+                    if name == "marker" {
+                        format!("marker={id}")
+                    } else {
+                        format!("{name}={}", encode(value))
+                    }
+                })
+                .collect();
+        pairs.sort();
+        if call.param("marker").is_none() {
+            pairs.push(format!("marker={id}"));
+        }
+        let href = format!("{}{}?{}", call.base, call.raw_path, pairs.join("&"));
         next = Some(json!([{"rel": "next", "href": href}]));
-        let _ = key;
     }
     Ok((rows, next))
 }

@@ -145,7 +145,7 @@ pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Ha
         ("DELETE", [project]) => match admin {
             true => {
                 cloud.remove("compute_quotas", project);
-                Ok(Reply::json(202, Value::Null))
+                Ok(Reply::nothing(202))
             }
             false => Err(policy("os-quota-sets:delete")),
         },

@@ -90,8 +90,9 @@ pub(crate) fn asked(call: &Call, word: &str) -> Option<String> {
 /// A reply with the version that it is of.
 pub(crate) fn with_headers(call: &Call, reply: Reply, word: &str) -> Reply {
     let version = match reply.status {
-        // A refused version is echoed.
-        400 | 406 if call.version == (0, 0) => asked(call, word).unwrap_or_default(),
+        // A version that cannot be read is not echoed, one that is not served is.
+        400 if call.version == (0, 0) => return reply,
+        406 if call.version == (0, 0) => asked(call, word).unwrap_or_default(),
         _ => format!("{}.{}", call.version.0, call.version.1),
     };
     with_version(reply, word, &version)

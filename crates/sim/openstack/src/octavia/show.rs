@@ -87,7 +87,7 @@ pub(super) fn whole(cloud: &Cloud, row: &Object) -> Value {
                 shown
             });
             if let Some(shown) = shown.as_object_mut() {
-                for name in ["loadbalancers", "listeners", "healthmonitor_id"] {
+                for name in ["loadbalancers", "healthmonitor_id"] {
                     shown.remove(name);
                 }
                 shown.insert("members".to_owned(), Value::Array(members));

@@ -33,6 +33,16 @@ impl Reply {
         Self { status, headers: Vec::new(), body: Body::Empty }
     }
 
+    /// No content, but a type.
+    pub(crate) fn nothing(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Body::Text("application/json", String::new()) }
+    }
+
+    /// No content, with the type that the services' web framework sets by itself.
+    pub(crate) fn html(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Body::Text("text/html; charset=UTF-8", String::new()) }
+    }
+
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self

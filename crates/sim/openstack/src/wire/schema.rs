@@ -188,3 +188,48 @@ fn is_of(value: &Value, kind: &str) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn violations_read_as_the_services_word_them() {
+        let name = json!({"type": "string", "minLength": 1, "maxLength": 3});
+        let schema = json!({"type": "object", "required": ["name"], "additionalProperties": false, "properties": {
+            "name": name, "count": {"type": "integer", "minimum": 1, "maximum": 9}, "tags": {"type": "array", "items": {"pattern": "^[^,]*$"}},
+            "data": {"format": "base64"}, "way": {"enum": ["up", null]},
+        }});
+        for (value, why) in [
+            (json!({"name": "abc"}), None),
+            (json!({}), Some("server. Value: {}. 'name' is a required property")),
+            (json!({"name": ""}), Some("name. Value: . '' should be non-empty")),
+            (json!({"name": "abcd"}), Some("name. Value: abcd. 'abcd' is too long")),
+            (json!({"name": 5}), Some("name. Value: 5. 5 is not of type 'string'")),
+            (json!({"name": "a", "count": 0}), Some("count. Value: 0. 0 is less than the minimum of 1")),
+            (
+                json!({"name": "a", "count": 10}),
+                Some("count. Value: 10. 10 is greater than the maximum of 9"),
+            ),
+            (
+                json!({"name": "a", "tags": ["b", "a,b"]}),
+                Some("1. Value: a,b. 'a,b' does not match '^[^,]*$'"),
+            ),
+            (json!({"name": "a", "way": "in"}), Some("way. Value: in. 'in' is not one of ['up', None]")),
+            (json!({"name": "a", "data": "***"}), None),
+            (json!({"name": "a", "data": "abc"}), Some("data. Value: abc. 'abc' is not a 'base64'")),
+            (
+                json!({"name": "a", "x": 1}),
+                Some(
+                    "server. Value: {'name': 'a', 'x': 1}. Additional properties are not allowed ('x' was unexpected)",
+                ),
+            ),
+        ] {
+            let found = validate("server", &value, &schema).err();
+            let why = why.map(|why| format!("Invalid input for field/attribute {why}"));
+            assert_eq!(found, why, "{value}");
+        }
+    }
+}

@@ -135,21 +135,21 @@ pub(super) fn act(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
             let reason = argument.get("locked_reason").cloned().unwrap_or_default();
             cloud.set("servers", id, "locked_reason", if name == "lock" { reason } else { Value::Null });
             record(cloud, call, id, &name);
-            Ok(Reply::json(202, Value::Null))
+            Ok(Reply::nothing(202))
         }
         "forceDelete" => {
             if server.flag("locked") && !call.caller.is_admin() {
                 return Err(locked(id));
             }
             build::begin_delete(cloud, call, &server);
-            Ok(Reply::json(202, Value::Null))
+            Ok(Reply::nothing(202))
         }
         "os-resetState" => {
             set_state(cloud, id, Some(argument["state"].as_str().unwrap_or("error")), None);
-            Ok(Reply::json(202, Value::Null))
+            Ok(Reply::nothing(202))
         }
         "addSecurityGroup" | "removeSecurityGroup" => security_group(cloud, &server, &name, &argument),
-        _ => Ok(Reply::json(202, Value::Null)),
+        _ => Ok(Reply::nothing(202)),
     }
 }
 
@@ -198,7 +198,7 @@ fn check_argument(name: &str, argument: &Value) -> Result<(), Fail> {
 
 fn console(cloud: &Cloud, server: &Object, argument: &Value) -> Handled {
     let text = guests::console(cloud, server);
-    let length = argument.get("length").and_then(|it| it.as_i64().or(it.as_str()?.parse().ok()));
+    let length = argument.get("length").and_then(|it| it.as_i64().or_else(|| it.as_str()?.parse().ok()));
     let text = match length.and_then(|it| usize::try_from(it).ok()) {
         Some(length) => {
             let lines: Vec<&str> = text.lines().collect();
@@ -237,13 +237,13 @@ fn security_group(cloud: &mut Cloud, server: &Object, action: &str, argument: &V
         }
         cloud.set("ports", port, "security_groups", groups);
     }
-    Ok(Reply::json(202, Value::Null))
+    Ok(Reply::nothing(202))
 }
 
 fn start(cloud: &mut Cloud, call: &Call, server: &Object, action: &Action, argument: &Value) -> Handled {
     let id = server.text("id").to_owned();
     let mut task = action.task.to_owned();
-    let mut reply = Reply::json(202, Value::Null);
+    let mut reply = Reply::nothing(202);
     match action.name {
         "reboot" if argument["type"].as_str().is_some_and(|it| it.eq_ignore_ascii_case("hard")) => {
             task = "rebooting_hard".to_owned();
@@ -269,7 +269,7 @@ fn start(cloud: &mut Cloud, call: &Call, server: &Object, action: &Action, argum
             record(cloud, call, &id, "confirmResize");
             let state = if server.number("power_state") == 1 { "active" } else { "stopped" };
             set_state(cloud, &id, Some(state), None);
-            return Ok(Reply::json(204, Value::Null));
+            return Ok(Reply::nothing(204));
         }
         "rebuild" => {
             let image = argument["imageRef"].as_str().unwrap_or_default();
@@ -285,12 +285,7 @@ fn start(cloud: &mut Cloud, call: &Call, server: &Object, action: &Action, argum
             if !call.at_least(75)
                 && let Some(shown) = shown.as_object_mut()
             {
-                shown.retain(|name, _| {
-                    !name.starts_with("OS-EXT")
-                        && !name.starts_with("OS-SRV")
-                        && !name.starts_with("os-extended")
-                        && !matches!(name.as_str(), "config_drive" | "key_name" | "security_groups")
-                });
+                show::strip(shown);
             }
             shown["adminPass"] = json!(cloud.hex()[..12]);
             let location = format!("{}/v2.1/servers/{id}", call.base);
@@ -310,18 +305,35 @@ fn start(cloud: &mut Cloud, call: &Call, server: &Object, action: &Action, argum
             cloud.later(after, Task::ImageStatus { id: image.clone(), status: "active".to_owned() });
             reply = match call.at_least(45) {
                 true => Reply::json(202, json!({"image_id": image})),
-                false => {
-                    Reply::json(202, Value::Null).with("location", format!("{}/images/{image}", call.base))
-                }
+                false => Reply::nothing(202).with("location", format!("{}/images/{image}", call.base)),
             };
         }
         _ => {}
     }
     record(cloud, call, &id, action.word);
     set_state(cloud, &id, None, Some(&task));
-    let after = cloud.settings.timings.power;
-    cloud.later(after, Task::ServerAction { id, action: action.name.to_owned() });
+    next_step(cloud, &id, action.name, steps(&task).len().max(1), 1);
     Ok(reply)
+}
+
+/// Task states that an action goes through, by the first of them.
+fn steps(first: &str) -> &'static [&'static str] {
+    match first {
+        "rebooting" => &["rebooting", "reboot_pending", "reboot_started"],
+        "rebooting_hard" => &["rebooting_hard", "reboot_pending_hard", "reboot_started_hard"],
+        "rebuilding" => &["rebuilding", "rebuild_block_device_mapping", "rebuild_spawning"],
+        "resize_prep" => &["resize_prep", "resize_migrating", "resize_migrated", "resize_finish"],
+        "shelving" => &["shelving", "shelving_image_uploading"],
+        "unshelving" => &["unshelving", "spawning"],
+        _ => &[],
+    }
+}
+
+/// Plans the step after `done` steps of so many.
+fn next_step(cloud: &mut Cloud, id: &str, action: &str, count: usize, done: usize) {
+    let after = cloud.settings.timings.power / u32::try_from(count).unwrap_or(1);
+    let action = if done < count { format!("{action}:{done}") } else { action.to_owned() };
+    cloud.later(after, Task::ServerAction { id: id.to_owned(), action });
 }
 
 /// An action takes effect.
@@ -329,6 +341,15 @@ pub(crate) fn finish_action(cloud: &mut Cloud, id: &str, action: &str) {
     let Some(server) = cloud.get("servers", id).cloned() else { return };
     if server.text("task_state") == "deleting" || server.text("vm_state") == "deleted" {
         return;
+    }
+    if let Some((name, done)) = action.split_once(':') {
+        let first = match name {
+            "reboot" if server.text("task_state").ends_with("_hard") => "rebooting_hard",
+            name => ACTIONS.iter().find(|it| it.name == name).map_or("", |it| it.task),
+        };
+        let (all, done) = (steps(first), done.parse().unwrap_or(usize::MAX));
+        set_state(cloud, id, None, all.get(done).copied().or(all.last().copied()));
+        return next_step(cloud, id, name, all.len(), done.saturating_add(1));
     }
     let again = |cloud: &mut Cloud, step: &str| {
         let after = cloud.settings.timings.power / 2;
@@ -370,14 +391,6 @@ pub(crate) fn finish_action(cloud: &mut Cloud, id: &str, action: &str) {
             guests::boot(cloud, id);
         }
         "resize" => {
-            set_state(cloud, id, None, Some("resize_migrating"));
-            again(cloud, "resize.migrated");
-        }
-        "resize.migrated" => {
-            set_state(cloud, id, None, Some("resize_finish"));
-            again(cloud, "resize.finish");
-        }
-        "resize.finish" => {
             let flavor = server.get("new_flavor").cloned().unwrap_or_default();
             cloud.set("servers", id, "flavor", flavor);
             let now = cloud.naive() + ".000000";

@@ -46,7 +46,7 @@ pub(super) fn interfaces(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]
             let Some(at) = held.iter().position(|it| it["id"] == *port) else {
                 // Nova answers from its cache, which may still have the port.
                 return match server.texts("detached").contains(port) {
-                    true => Ok(Reply::json(202, Value::Null)),
+                    true => Ok(Reply::nothing(202)),
                     false => Err(Fail::missing(format!("Port {port} not found for instance {id}"))),
                 };
             };
@@ -59,7 +59,7 @@ pub(super) fn interfaces(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]
                 true => ports::free(cloud, port),
                 false => ports::unbind(cloud, port),
             }
-            Ok(Reply::json(202, Value::Null))
+            Ok(Reply::nothing(202))
         }
         _ => Err(Fail::missing("The resource could not be found.")),
     }
@@ -235,7 +235,7 @@ fn detach(cloud: &mut Cloud, call: &Call, id: &str, volume: &str) -> Handled {
     let after = cloud.settings.timings.power;
     cloud.later(after, Task::VolumeDetached { id: volume.to_owned(), server: id.to_owned() });
     let _ = policy("");
-    Ok(Reply::json(202, Value::Null))
+    Ok(Reply::nothing(202))
 }
 
 /// A volume leaves its server.

@@ -131,19 +131,16 @@ pub(crate) fn build(cloud: &mut Cloud, id: &str, step: BuildStep) {
             (BuildStep::BlockDevices, spawn / 5)
         }
         BuildStep::BlockDevices => {
-            if let Err(why) = connect(cloud, &server) {
+            set_state(cloud, id, None, Some("block_device_mapping"));
+            (BuildStep::Spawn, spawn / 5)
+        }
+        BuildStep::Spawn => {
+            let made = connect(cloud, &server).and_then(|()| cinder::attach_devices(cloud, &server));
+            if let Err(why) = made {
                 release(cloud, id);
                 cloud.set("servers", id, "host", "");
                 return fail(cloud, id, 500, &format!("Build of instance {id} aborted: {why}"));
             }
-            set_state(cloud, id, None, Some("block_device_mapping"));
-            if let Err(why) = cinder::attach_devices(cloud, &server) {
-                release(cloud, id);
-                return fail(cloud, id, 500, &format!("Build of instance {id} aborted: {why}"));
-            }
-            (BuildStep::Spawn, spawn / 5)
-        }
-        BuildStep::Spawn => {
             set_state(cloud, id, None, Some("spawning"));
             (BuildStep::Active, spawn / 2)
         }
@@ -198,8 +195,9 @@ pub(super) fn new_port(cloud: &mut Cloud, server: &Object, ask: &Value) -> Resul
     let project = server.text("tenant_id");
     let network = ask["uuid"].as_str().or(ask["net_id"].as_str()).unwrap_or_default().to_owned();
     let secured = cloud.get("networks", &network).is_some_and(|it| it.flag("port_security_enabled"));
-    let groups: Vec<String> = server
-        .texts("security_groups")
+    // An interface that is added later gets the project's default group.
+    let wanted = if ask.get("net_id").is_some() { vec!["default"] } else { server.texts("security_groups") };
+    let groups: Vec<String> = wanted
         .iter()
         .filter_map(|name| {
             cloud.all("security_groups").find(|it| {
@@ -217,7 +215,14 @@ pub(super) fn new_port(cloud: &mut Cloud, server: &Object, ask: &Value) -> Resul
     } else if let Some(ips) = ask.get("fixed_ips") {
         port["fixed_ips"] = ips.clone();
     }
-    ports::service_port(cloud, port).map_err(|fail| fail.message)
+    ports::service_port(cloud, port).map_err(|fail| match (fail.kind, ask["fixed_ip"].as_str()) {
+        ("InvalidIpForNetwork" | "InvalidIpForSubnet", Some(address)) => {
+            format!(
+                "Invalid input received: Fixed IP {address} is not a valid ip address for network {network}."
+            )
+        }
+        _ => fail.message,
+    })
 }
 
 /// Takes ports and volumes off a server.

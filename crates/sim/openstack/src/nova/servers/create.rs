@@ -183,6 +183,7 @@ pub(super) fn create(cloud: &mut Cloud, call: &Call) -> Handled {
         }));
         cloud.put("servers", row);
         reserve(cloud, &id, &networks);
+        crate::cinder::reserve_devices(cloud, &id);
         record(cloud, call, &id, "create");
         let after = cloud.settings.timings.schedule;
         cloud.later(after, Task::ServerBuild { id: id.clone(), step: BuildStep::Schedule });

@@ -55,7 +55,7 @@ pub(super) fn metadata(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]) 
         }
         ("DELETE", [key]) => {
             held.remove(*key).ok_or_else(missing)?;
-            Reply::json(204, Value::Null)
+            Reply::nothing(204)
         }
         _ => return Err(Fail::missing("The resource could not be found.")),
     };
@@ -87,7 +87,7 @@ pub(super) fn tags(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]) -> H
     let reply = match (call.method.as_str(), rest) {
         ("GET", []) => return Ok(Reply::ok(json!({"tags": held}))),
         ("GET", [tag]) => {
-            return if has(tag) { Ok(Reply::json(204, Value::Null)) } else { Err(missing(tag)) };
+            return if has(tag) { Ok(Reply::nothing(204)) } else { Err(missing(tag)) };
         }
         ("PUT", []) => {
             let list = json!({"type": "array", "maxItems": 50, "items": tag_schema()});
@@ -101,22 +101,22 @@ pub(super) fn tags(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]) -> H
         ("PUT", [tag]) => {
             validate("tag", &json!(tag), &tag_schema()).map_err(Fail::bad)?;
             if has(tag) {
-                return Ok(Reply::json(204, Value::Null));
+                return Ok(Reply::html(204));
             }
             held.push((*tag).to_owned());
             let location = format!("{}/v2.1/servers/{id}/tags/{tag}", call.base);
-            Reply::json(201, Value::Null).with("location", location)
+            Reply::html(201).with("location", location)
         }
         ("DELETE", []) => {
             held.clear();
-            Reply::json(204, Value::Null)
+            Reply::nothing(204)
         }
         ("DELETE", [tag]) => {
             if !has(tag) {
                 return Err(missing(tag));
             }
             held.retain(|it| it != tag);
-            Reply::json(204, Value::Null)
+            Reply::nothing(204)
         }
         _ => return Err(Fail::missing("The resource could not be found.")),
     };

@@ -9,6 +9,11 @@ use crate::cloud::Cloud;
 use crate::table::{Fields as _, Object};
 use crate::wire::{Call, Fail, Handled};
 
+/// Whether a parameter is one of the API's.
+pub(in crate::nova) fn is_known(name: &str) -> bool {
+    KNOWN.contains(&name)
+}
+
 const KNOWN: &[&str] = &[
     "user_id",
     "project_id",
@@ -182,7 +187,7 @@ pub(super) fn list(cloud: &Cloud, call: &Call, detail: bool) -> Handled {
     }
     let rows = rows
         .into_iter()
-        .map(|it| if detail { show::detail(cloud, call, it) } else { show::brief(call, it) })
+        .map(|it| if detail { show::listed(cloud, call, it) } else { show::brief(call, it) })
         .collect();
     Ok(listed("servers", page(call, "servers", rows)?))
 }

@@ -17,6 +17,8 @@ use crate::wire::{Call, Fail, Handled, Reply};
 
 pub(crate) use actions::{finish_action, power_off};
 pub(crate) use attachments::detach_volume;
+pub(super) use list::is_known;
+
 pub(crate) use build::{BuildStep, build, deleted, forget, used_on};
 
 pub(super) fn handle(cloud: &mut Cloud, call: &Call, rest: &[&str]) -> Option<Handled> {
@@ -191,13 +193,7 @@ fn update(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
     if !call.at_least(75)
         && let Some(shown) = shown.as_object_mut()
     {
-        // Before 2.75 the reply has what the API had in its first version.
-        shown.retain(|name, _| {
-            !name.starts_with("OS-EXT")
-                && !name.starts_with("OS-SRV")
-                && !name.starts_with("os-extended")
-                && !matches!(name.as_str(), "config_drive" | "key_name" | "security_groups")
-        });
+        show::strip(shown);
     }
     Ok(Reply::ok(json!({"server": shown})))
 }
@@ -208,7 +204,7 @@ fn delete(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
         return Err(locked(id));
     }
     build::begin_delete(cloud, call, &server);
-    Ok(Reply::json(204, Value::Null))
+    Ok(Reply::nothing(204))
 }
 
 fn locked(id: &str) -> Fail {

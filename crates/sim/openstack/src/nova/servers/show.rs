@@ -69,6 +69,30 @@ pub(super) fn brief(call: &Call, server: &Object) -> Value {
     json!({"id": id, "name": server["name"], "links": links(call, "servers", id)})
 }
 
+/// A server as a detailed list has it.
+pub(super) fn listed(cloud: &Cloud, call: &Call, server: &Object) -> Value {
+    let mut shown = detail(cloud, call, server);
+    if let Some(shown) = shown.as_object_mut() {
+        shown.remove("server_groups");
+    }
+    shown
+}
+
+/// Leaves what replies to changes had in the first version of the API, which is what they have up to 2.74.
+pub(super) fn strip(shown: &mut Object) {
+    shown.retain(|name, _| {
+        !name.starts_with("OS-EXT")
+            && !name.starts_with("OS-SRV")
+            && !name.starts_with("os-extended")
+            && !matches!(name.as_str(), "config_drive" | "key_name" | "security_groups")
+    });
+    for address in shown.get_mut("addresses").and_then(Value::as_object_mut).into_iter().flatten() {
+        for entry in address.1.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            entry.retain(|name, _| !name.starts_with("OS-EXT"));
+        }
+    }
+}
+
 pub(super) fn detail(cloud: &Cloud, call: &Call, server: &Object) -> Value {
     let id = server.text("id");
     let admin = call.caller.is_admin();
@@ -107,19 +131,7 @@ pub(super) fn detail(cloud: &Cloud, call: &Call, server: &Object) -> Value {
         "OS-EXT-STS:task_state": server["task_state"], "OS-EXT-STS:vm_state": server["vm_state"],
         "OS-EXT-STS:power_state": server["power_state"],
     });
-    if matches!(
-        status,
-        "BUILD"
-            | "ACTIVE"
-            | "REBUILD"
-            | "RESIZE"
-            | "VERIFY_RESIZE"
-            | "MIGRATING"
-            | "PASSWORD"
-            | "REBOOT"
-            | "HARD_REBOOT"
-            | "REVERT_RESIZE"
-    ) {
+    if matches!(status, "BUILD" | "ACTIVE" | "REBUILD" | "RESIZE" | "VERIFY_RESIZE" | "MIGRATING") {
         shown["progress"] = json!(0);
     }
     if server.has("fault") && matches!(status, "ERROR" | "DELETED") {
@@ -129,10 +141,21 @@ pub(super) fn detail(cloud: &Cloud, call: &Call, server: &Object) -> Value {
         }
         shown["fault"] = fault;
     }
-    if scheduled && !server.texts("security_groups").is_empty() {
-        let groups: Vec<Value> =
-            server.texts("security_groups").iter().map(|name| json!({"name": name})).collect();
-        shown["security_groups"] = Value::Array(groups);
+    let mut groups: Vec<&str> = Vec::new();
+    for held in server.list("ports") {
+        let port = held["id"].as_str().and_then(|id| cloud.get("ports", id));
+        for group in port.map(|it| it.texts("security_groups")).unwrap_or_default() {
+            if let Some(name) = cloud
+                .get("security_groups", group)
+                .map(|it| it.text("name"))
+                .filter(|it| !groups.contains(it))
+            {
+                groups.push(name);
+            }
+        }
+    }
+    if !groups.is_empty() {
+        shown["security_groups"] = groups.iter().map(|name| json!({"name": name})).collect();
     }
     let attached: Vec<Value> = server
         .list("volumes")
