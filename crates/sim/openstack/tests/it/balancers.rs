@@ -1,0 +1,71 @@
+use capstan_sim_openstack::{Fault, Service};
+use serde_json::{Value, json};
+
+use crate::world::{Client, World};
+
+async fn balancer(tenant: &Client<'_>, subnet: &str) -> (String, String) {
+    let body = json!({"loadbalancer": {"name": "lb", "vip_subnet_id": subnet}});
+    let made = tenant.create(Service::LoadBalancer, "/v2/lbaas/loadbalancers", body).await;
+    assert_eq!(made["provisioning_status"], "PENDING_CREATE");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&made["id"]), text(&made["vip_port_id"]))
+}
+
+#[tokio::test]
+async fn everything_of_a_pending_load_balancer_is_immutable() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (_, subnet) = tenant.network("n", "10.6.0.0/24").await;
+    let (id, _) = balancer(&tenant, &subnet).await;
+    let path = format!("/v2/lbaas/loadbalancers/{id}");
+    let listener = json!({"listener": {"loadbalancer_id": id, "protocol": "TCP", "protocol_port": 6443}});
+    let refused =
+        tenant.call(Service::LoadBalancer, "POST", "/v2/lbaas/listeners", Some(listener.clone())).await;
+    let text = format!("Load Balancer {id} is immutable and cannot be updated.");
+    assert_eq!((refused.status, &refused.body["faultstring"]), (409, &json!(text)));
+    assert_eq!(tenant.call(Service::LoadBalancer, "DELETE", &path, None).await.status, 409);
+    assert_eq!(tenant.settled(&id).await, "ACTIVE");
+    let made = tenant.create(Service::LoadBalancer, "/v2/lbaas/listeners", listener).await;
+    assert_eq!(made["provisioning_status"], "PENDING_CREATE");
+    let pool = json!({"pool": {"listener_id": made["id"], "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}});
+    assert_eq!(tenant.call(Service::LoadBalancer, "POST", "/v2/lbaas/pools", Some(pool)).await.status, 409);
+    tenant.settled(&id).await;
+    assert_eq!(tenant.call(Service::LoadBalancer, "DELETE", &path, None).await.status, 400);
+    let cascade = format!("{path}?cascade=true");
+    assert_eq!(tenant.call(Service::LoadBalancer, "DELETE", &cascade, None).await.status, 204);
+    tenant.gone(Service::LoadBalancer, &path).await;
+    assert_eq!(tenant.get(Service::LoadBalancer, "/v2/lbaas/listeners").await["listeners"], json!([]));
+}
+
+#[tokio::test]
+async fn its_ports_keep_a_network_until_it_is_gone() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (network, subnet) = tenant.network("n", "10.6.0.0/24").await;
+    let (id, port) = balancer(&tenant, &subnet).await;
+    tenant.settled(&id).await;
+    let held = tenant.get(Service::Network, &format!("/v2.0/ports/{port}")).await["port"].clone();
+    assert_eq!((&held["device_owner"], &held["device_id"]), (&json!("Octavia"), &json!(format!("lb-{id}"))));
+    let path = format!("/v2.0/networks/{network}");
+    assert_eq!(tenant.call(Service::Network, "DELETE", &path, None).await.status, 409);
+    let balancer = format!("/v2/lbaas/loadbalancers/{id}");
+    tenant.call(Service::LoadBalancer, "DELETE", &balancer, None).await;
+    tenant.gone(Service::LoadBalancer, &balancer).await;
+    assert_eq!(tenant.call(Service::Network, "DELETE", &path, None).await.status, 204);
+    assert_eq!(world.simulator.leaks(None), []);
+}
+
+#[tokio::test]
+async fn a_failed_load_balancer_can_only_be_deleted() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (_, subnet) = tenant.network("n", "10.6.0.0/24").await;
+    world.simulator.inject(Fault::FailedLoadBalancers { times: 1 }).unwrap();
+    let (id, _) = balancer(&tenant, &subnet).await;
+    assert_eq!(tenant.settled(&id).await, "ERROR");
+    let path = format!("/v2/lbaas/loadbalancers/{id}");
+    let body = json!({"loadbalancer": {"name": "x"}});
+    assert_eq!(tenant.call(Service::LoadBalancer, "PUT", &path, Some(body)).await.status, 409);
+    assert_eq!(tenant.call(Service::LoadBalancer, "DELETE", &path, None).await.status, 204);
+    tenant.gone(Service::LoadBalancer, &path).await;
+}

@@ -1,0 +1,77 @@
+use capstan_sim_openstack::Service;
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn what_is_in_use_cannot_be_deleted() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (network, subnet) = tenant.network("n", "10.6.0.0/24").await;
+    let router = tenant.router(&subnet).await;
+    let kind = |answer: crate::world::Answer| {
+        (answer.status, answer.body["NeutronError"]["type"].as_str().unwrap_or_default().to_owned())
+    };
+    let delete = async |path: &str| kind(tenant.call(Service::Network, "DELETE", path, None).await);
+    assert_eq!(delete(&format!("/v2.0/routers/{router}")).await, (409, "RouterInUse".to_owned()));
+    assert_eq!(delete(&format!("/v2.0/subnets/{subnet}")).await, (409, "SubnetInUse".to_owned()));
+    assert_eq!(delete(&format!("/v2.0/networks/{network}")).await, (409, "NetworkInUse".to_owned()));
+    let path = format!("/v2.0/routers/{router}/remove_router_interface");
+    let removed = tenant.call(Service::Network, "PUT", &path, Some(json!({"subnet_id": subnet}))).await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    for path in [format!("/v2.0/routers/{router}"), format!("/v2.0/networks/{network}")] {
+        assert_eq!(delete(&path).await.0, 204, "{path}");
+    }
+    assert_eq!(world.simulator.leaks(Some("capstan")), []);
+}
+
+#[tokio::test]
+async fn a_subnet_without_free_addresses_refuses_another_port() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (network, _) = tenant.network("n", "10.6.0.0/29").await;
+    let mut addresses = std::collections::BTreeSet::new();
+    for _ in 0..5 {
+        let port =
+            tenant.create(Service::Network, "/v2.0/ports", json!({"port": {"network_id": network}})).await;
+        assert!(addresses.insert(port["fixed_ips"][0]["ip_address"].as_str().unwrap().to_owned()));
+    }
+    let full = tenant
+        .call(Service::Network, "POST", "/v2.0/ports", Some(json!({"port": {"network_id": network}})))
+        .await;
+    assert_eq!(
+        (full.status, &full.body["NeutronError"]["type"]),
+        (409, &json!("IpAddressGenerationFailure"))
+    );
+}
+
+#[tokio::test]
+async fn a_floating_ip_needs_a_router_and_is_freed_with_its_port() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (network, subnet) = tenant.network("n", "10.6.0.0/24").await;
+    let external = tenant.external().await;
+    let port = tenant.create(Service::Network, "/v2.0/ports", json!({"port": {"network_id": network}})).await;
+    let ask = json!({"floatingip": {"floating_network_id": external, "port_id": port["id"]}});
+    let refused = tenant.call(Service::Network, "POST", "/v2.0/floatingips", Some(ask.clone())).await;
+    assert_eq!(refused.body["NeutronError"]["type"], "ExternalGatewayForFloatingIPNotFound");
+    tenant.router(&subnet).await;
+    let floating = tenant.create(Service::Network, "/v2.0/floatingips", ask).await;
+    let path = format!("/v2.0/floatingips/{}", floating["id"].as_str().unwrap());
+    world.pass(std::time::Duration::from_secs(1));
+    assert_eq!(tenant.get(Service::Network, &path).await["floatingip"]["status"], "ACTIVE");
+    let port = format!("/v2.0/ports/{}", port["id"].as_str().unwrap());
+    assert_eq!(tenant.call(Service::Network, "DELETE", &port, None).await.status, 204);
+    world.pass(std::time::Duration::from_secs(1));
+    let left = tenant.get(Service::Network, &path).await["floatingip"].clone();
+    assert_eq!((&left["port_id"], &left["status"]), (&json!(null), &json!("DOWN")));
+}
+
+#[tokio::test]
+async fn a_bulk_create_makes_all_or_nothing() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let body = json!({"networks": [{"name": "one"}, {"name": "two", "mtu": "no"}]});
+    assert_eq!(tenant.call(Service::Network, "POST", "/v2.0/networks", Some(body)).await.status, 400);
+    assert_eq!(tenant.get(Service::Network, "/v2.0/networks?name=one").await["networks"], json!([]));
+}
