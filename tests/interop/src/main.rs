@@ -22,7 +22,9 @@ use capstan_test_support::{cargo, node_image, peers, text};
 use clap::{Parser, Subcommand};
 
 use bed::Flavour;
-use clouds::{capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, real_cluster};
+use clouds::{
+    capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, openstack_replay, real_cluster,
+};
 use cluster_api::{
     clusterctl, conversion_goldens, corefile_goldens, kubeadm_accepts, manager, planner, schema_diff,
     upstream,
@@ -109,6 +111,8 @@ enum Command {
     CloudstackFaults(cloudstack_faults::Options),
     /// Replay recorded responses of a CloudStack server against the simulator
     CloudstackReplay(cloudstack_replay::Options),
+    /// Replay recorded responses of OpenStack services against the simulator
+    OpenstackReplay(openstack_replay::Options),
     /// Run CAPC and our provider on simulated CloudStacks and count their calls
     CapcOnSim(capc_on_sim::Options),
     /// Check with real kubeadm that it accepts our boot data
@@ -165,6 +169,7 @@ async fn run(command: Command) -> Result<()> {
         Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
         Command::CloudstackFaults(options) => cloudstack_faults::run(&options),
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
+        Command::OpenstackReplay(options) => openstack_replay::run(&options),
         Command::CapcOnSim(options) => capc_on_sim::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::RealCluster(options) => real_cluster::run(options).await,
