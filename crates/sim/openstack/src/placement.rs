@@ -43,7 +43,7 @@ pub(crate) fn handle(cloud: &mut Cloud, call: &mut Call) -> Reply {
     let version = format!("placement {}.{}", call.version.0, call.version.1);
     let reply = route(cloud, call).unwrap_or_else(|fail| refuse(call, fail));
     let reply = reply.with("openstack-api-version", version);
-    if reply.status < 400 { reply.with("vary", "openstack-api-version") } else { reply }
+    if !matches!(reply.status, 403 | 404) { reply.with("vary", "openstack-api-version") } else { reply }
 }
 
 /// Errors in Placement's shape.

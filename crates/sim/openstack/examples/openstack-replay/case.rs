@@ -6,6 +6,14 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Parts of a difference that say that work is still to be done here.
+pub const UNFINISHED: &[&str] = &[
+    "recorded \"ACTIVE\", ours \"PENDING",
+    "ours \"processing\"",
+    "currently extending",
+    "recorded \"available\", ours \"",
+];
+
 #[derive(Debug, Deserialize)]
 pub struct Case {
     pub case: String,

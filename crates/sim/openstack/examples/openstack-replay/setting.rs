@@ -110,7 +110,7 @@ impl Cloud {
         let clock =
             move || jiff::Timestamp::from_millisecond(read.load(Ordering::Relaxed)).unwrap_or_default();
         // As fast as the recorded services were.
-        let timings = Timings { balancer_update: Duration::from_millis(300), ..Timings::default() };
+        let timings = Timings { balancer_update: Duration::from_secs(1), ..Timings::default() };
         let settings = Settings { health_manager: false, timings, ..Settings::default() };
         let simulator = Simulator::new(Env::simulated(clock, 1), &layout(), settings, None);
         let urls = PORTS

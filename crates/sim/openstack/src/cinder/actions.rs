@@ -166,13 +166,22 @@ fn hold(cloud: &mut Cloud, server: &str, device: &Value, volume: &str) -> String
     name
 }
 
+fn given_volumes(cloud: &Cloud, server: &str) -> Vec<Value> {
+    let devices = cloud.get("servers", server).map(|it| it.list("devices").to_vec()).unwrap_or_default();
+    devices.into_iter().filter(|it| it["source_type"] == "volume").collect()
+}
+
 /// Volumes that a server is created with are its own from now on.
 pub(crate) fn reserve_devices(cloud: &mut Cloud, server: &str) {
-    let devices = cloud.get("servers", server).map(|it| it.list("devices").to_vec()).unwrap_or_default();
-    for device in devices.iter().filter(|it| it["source_type"] == "volume") {
-        let volume = device["uuid"].as_str().unwrap_or_default();
-        hold(cloud, server, device, volume);
-        cloud.set("volumes", volume, "status", "reserved");
+    for device in given_volumes(cloud, server) {
+        cloud.set("volumes", device["uuid"].as_str().unwrap_or_default(), "status", "reserved");
+    }
+}
+
+/// A server that has a host shows them.
+pub(crate) fn hold_devices(cloud: &mut Cloud, server: &str) {
+    for device in given_volumes(cloud, server) {
+        hold(cloud, server, &device, device["uuid"].as_str().unwrap_or_default());
     }
 }
 

@@ -14,7 +14,7 @@ use crate::nova::{refuse, versions};
 use crate::table::{Fields as _, Object};
 use crate::wire::{Call, Fail, Handled, Reply};
 
-pub(crate) use actions::{attach_devices, attached, detached, next_device, reserve_devices};
+pub(crate) use actions::{attach_devices, attached, detached, hold_devices, next_device, reserve_devices};
 
 pub(crate) fn versions(call: &Call) -> Option<Reply> {
     let status = match call.segments().as_slice() {

@@ -108,12 +108,17 @@ fn attach(cloud: &mut Cloud, id: &str, port: String, fixed: String, router: Stri
 }
 
 /// Takes a floating IP off its port.
-pub(super) fn detach(cloud: &mut Cloud, id: &str) {
+pub(super) fn detach(cloud: &mut Cloud, id: &str, at_once: bool) {
     for field in ["port_id", "fixed_ip_address", "router_id"] {
         cloud.set("floatingips", id, field, Value::Null);
     }
-    // As its agent reports it, a moment later.
-    cloud.later(std::time::Duration::from_millis(300), Task::FloatingActive { id: id.to_owned() });
+    match at_once {
+        true => cloud.set("floatingips", id, "status", "DOWN"),
+        // As its agent reports it, a moment later.
+        false => {
+            cloud.later(std::time::Duration::from_millis(300), Task::FloatingActive { id: id.to_owned() })
+        }
+    }
     super::touch(cloud, "floatingips", id);
     crate::guests::rebalance(cloud);
 }
@@ -121,7 +126,7 @@ pub(super) fn detach(cloud: &mut Cloud, id: &str) {
 pub(super) fn update(cloud: &mut Cloud, call: &Call, held: &Object, changes: &Object) -> Result<(), Fail> {
     let id = held.text("id").to_owned();
     match changes.get("port_id") {
-        Some(Value::Null) => detach(cloud, &id),
+        Some(Value::Null) => detach(cloud, &id, false),
         Some(Value::String(port)) => {
             let fixed = changes.get("fixed_ip_address").and_then(Value::as_str);
             let (port, fixed, router) = associable(cloud, call, held, port, fixed, &id)?;

@@ -68,7 +68,8 @@ fn add_rule(
         "security_group_id": group, "direction": direction, "ethertype": ethertype, "protocol": null,
         "port_range_min": null, "port_range_max": null, "remote_ip_prefix": null, "remote_group_id": remote,
         "remote_address_group_id": null, "normalized_cidr": null, "description": null, "project_id": project,
-        "tenant_id": project, "standard_attr_id": number, "belongs_to_default_sg": default,
+        "tenant_id": project, "standard_attr_id": number,
+        "belongs_to_default_sg": if default { Value::Null } else { json!(false) },
     }));
     store(cloud, "security_group_rule", row);
 }

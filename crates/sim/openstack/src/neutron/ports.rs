@@ -177,7 +177,7 @@ pub(crate) fn free(cloud: &mut Cloud, id: &str) {
         .map(|it| it.text("id").to_owned())
         .collect();
     for floating in held {
-        super::floating::detach(cloud, &floating);
+        super::floating::detach(cloud, &floating, true);
     }
     cloud.remove("ports", id);
 }

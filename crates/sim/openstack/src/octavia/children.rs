@@ -354,32 +354,30 @@ pub(super) fn batch(cloud: &mut Cloud, call: &Call, pool: &str) -> Handled {
     let mut wanted = Vec::new();
     for member in body["members"].as_array().into_iter().flatten() {
         let given = member.as_object().cloned().unwrap_or_default();
-        let named: Vec<String> = given.keys().cloned().collect();
-        wanted.push((attributes::nested("member", given)?, named));
+        wanted.push(attributes::nested("member", given)?);
     }
     let additive = call.param("additive_only").is_some_and(|it| it.eq_ignore_ascii_case("true"));
     let held: Vec<Object> = cloud.all("members").filter(|it| it.text("_pool") == pool).cloned().collect();
     let same = |a: &Object, b: &Object| {
         a.text("address") == b.text("address") && a.number("protocol_port") == b.number("protocol_port")
     };
-    let added = wanted.iter().filter(|(it, _)| !held.iter().any(|held| same(held, it))).count();
+    let added = wanted.iter().filter(|it| !held.iter().any(|held| same(held, it))).count();
     quotas::check(cloud, balancer.text("project_id"), "member", i64::try_from(added).unwrap_or(i64::MAX))?;
     mutable(&balancer, Some(pool))?;
-    for (member, named) in wanted.iter().cloned() {
+    for member in wanted.iter().cloned() {
         match held.iter().find(|held| same(held, &member)) {
             Some(held) => {
-                for name in named
-                    .iter()
-                    .filter(|name| !matches!(name.as_str(), "address" | "protocol_port" | "subnet_id"))
-                {
-                    cloud.set("members", held.text("id"), name, member[name].clone());
+                // What the request leaves out goes back to its default.
+                let fixed = ["address", "protocol_port", "subnet_id", "project_id", "tenant_id"];
+                for (name, value) in member.iter().filter(|(name, _)| !fixed.contains(&name.as_str())) {
+                    cloud.set("members", held.text("id"), name, value.clone());
                 }
                 cloud.set("members", held.text("id"), "provisioning_status", "PENDING_UPDATE");
             }
             None => drop(insert(cloud, "member", member, balancer.text("id"), Some(pool))),
         }
     }
-    for member in held.iter().filter(|held| !additive && !wanted.iter().any(|(it, _)| same(held, it))) {
+    for member in held.iter().filter(|held| !additive && !wanted.iter().any(|it| same(held, it))) {
         cloud.set("members", member.text("id"), "provisioning_status", "PENDING_DELETE");
     }
     cloud.set("pools", pool, "provisioning_status", "PENDING_UPDATE");

@@ -300,6 +300,22 @@ fn start(cloud: &mut Cloud, call: &Call, server: &Object, action: &Action, argum
                 "os_hash_algo": null, "os_hash_value": null, "created_at": cloud.stamp(), "updated_at": cloud.stamp(),
                 "instance_uuid": id, "image_type": "snapshot",
             }));
+            let mut row = row;
+            if let Some(base) = cloud.get("images", server.text("image")) {
+                let own = base.iter().filter(|(name, _)| !crate::glance::BASE.contains(&name.as_str()));
+                row.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+                row.insert("base_image_ref".to_owned(), base["id"].clone());
+            }
+            let name =
+                |table: &str, id: &str| cloud.get(table, id).map(|it| it["name"].clone()).unwrap_or_default();
+            row.insert(
+                "min_disk".to_owned(),
+                json!(server.object("flavor").map_or(0, |it| it.number("disk"))),
+            );
+            row.insert("boot_roles".to_owned(), json!(call.caller.roles.join(",")));
+            row.insert("user_id".to_owned(), json!(call.caller.user));
+            row.insert("owner_user_name".to_owned(), name("users", &call.caller.user));
+            row.insert("owner_project_name".to_owned(), name("projects", call.caller.project()));
             cloud.put("images", row);
             let after = cloud.settings.timings.power * 2;
             cloud.later(after, Task::ImageStatus { id: image.clone(), status: "active".to_owned() });
@@ -348,7 +364,11 @@ pub(crate) fn finish_action(cloud: &mut Cloud, id: &str, action: &str) {
             name => ACTIONS.iter().find(|it| it.name == name).map_or("", |it| it.task),
         };
         let (all, done) = (steps(first), done.parse().unwrap_or(usize::MAX));
-        set_state(cloud, id, None, all.get(done).copied().or(all.last().copied()));
+        let state = all.get(done).copied().or(all.last().copied());
+        if state == Some("resize_finish") {
+            cloud.set("servers", id, "flavor", server.get("new_flavor").cloned().unwrap_or_default());
+        }
+        set_state(cloud, id, None, state);
         return next_step(cloud, id, name, all.len(), done.saturating_add(1));
     }
     let again = |cloud: &mut Cloud, step: &str| {

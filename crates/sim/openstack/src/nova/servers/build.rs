@@ -108,6 +108,12 @@ fn fail(cloud: &mut Cloud, id: &str, code: u16, message: &str) {
     set_state(cloud, id, Some("error"), None);
 }
 
+fn abort(cloud: &mut Cloud, id: &str, why: &str) {
+    release(cloud, id);
+    cloud.set("servers", id, "host", "");
+    fail(cloud, id, 500, &format!("Build of instance {id} aborted: {why}"));
+}
+
 /// Carries out a step and plans the next.
 pub(crate) fn build(cloud: &mut Cloud, id: &str, step: BuildStep) {
     let Some(server) = cloud.get("servers", id).cloned() else { return };
@@ -121,6 +127,7 @@ pub(crate) fn build(cloud: &mut Cloud, id: &str, step: BuildStep) {
                 let zone = cloud.get("hosts", &host).map(|it| it.text("zone").to_owned()).unwrap_or_default();
                 cloud.set("servers", id, "host", host);
                 cloud.set("servers", id, "zone", zone);
+                cinder::hold_devices(cloud, id);
                 set_state(cloud, id, None, None);
                 (BuildStep::Network, spawn / 10)
             }
@@ -131,15 +138,15 @@ pub(crate) fn build(cloud: &mut Cloud, id: &str, step: BuildStep) {
             (BuildStep::BlockDevices, spawn / 5)
         }
         BuildStep::BlockDevices => {
+            if let Err(why) = connect(cloud, &server) {
+                return abort(cloud, id, &why);
+            }
             set_state(cloud, id, None, Some("block_device_mapping"));
             (BuildStep::Spawn, spawn / 5)
         }
         BuildStep::Spawn => {
-            let made = connect(cloud, &server).and_then(|()| cinder::attach_devices(cloud, &server));
-            if let Err(why) = made {
-                release(cloud, id);
-                cloud.set("servers", id, "host", "");
-                return fail(cloud, id, 500, &format!("Build of instance {id} aborted: {why}"));
+            if let Err(why) = cinder::attach_devices(cloud, &server) {
+                return abort(cloud, id, &why);
             }
             set_state(cloud, id, None, Some("spawning"));
             (BuildStep::Active, spawn / 2)
@@ -244,6 +251,12 @@ pub(super) fn release(cloud: &mut Cloud, id: &str) {
         }
     }
     cloud.set("servers", id, "ports", json!([]));
+    for device in server.list("devices").iter().filter(|it| it["source_type"] == "volume") {
+        let volume = device["uuid"].as_str().unwrap_or_default();
+        if cloud.get("volumes", volume).is_some_and(|it| it.text("status") == "reserved") {
+            cloud.set("volumes", volume, "status", "available");
+        }
+    }
     for held in server.list("volumes") {
         let volume = held["id"].as_str().unwrap_or_default();
         cinder::detached(cloud, volume, id);
@@ -277,7 +290,10 @@ pub(crate) fn deleted(cloud: &mut Cloud, id: &str) {
         return;
     }
     guests::destroy(cloud, id);
+    let volumes = cloud.get("servers", id).map(|it| it.list("volumes").to_vec()).unwrap_or_default();
     release(cloud, id);
+    // Shown for as long as the server is.
+    cloud.set("servers", id, "volumes", volumes);
     let now = cloud.naive() + ".000000";
     cloud.set("servers", id, "terminated_at", now);
     cloud.set("servers", id, "power_state", 0);

@@ -334,10 +334,14 @@ fn kubernetes(cloud: &Cloud, image: Option<&Object>, devices: &[Value]) -> Value
 }
 
 /// What a server shows of its image's properties.
-fn image_properties(image: &Object) -> Value {
+pub(super) fn image_properties(image: &Object) -> Value {
     let own: Object = image
         .iter()
-        .filter(|(name, _)| !name.starts_with('_') && !crate::glance::BASE.contains(&name.as_str()))
+        .filter(|(name, _)| {
+            !name.starts_with('_')
+                && !name.starts_with("owner_specified")
+                && !crate::glance::BASE.contains(&name.as_str())
+        })
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     Value::Object(own)

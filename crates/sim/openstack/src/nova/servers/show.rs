@@ -41,6 +41,10 @@ pub(super) fn status(server: &Object) -> &'static str {
 /// Addresses by the name of their network.
 pub(super) fn addresses(cloud: &Cloud, server: &Object) -> Object {
     let mut all = Object::new();
+    // Nova knows the addresses of its ports only when it has read them back.
+    if server.text("vm_state") == "building" && server.text("task_state") != "spawning" {
+        return all;
+    }
     for held in server.list("ports") {
         let Some(port) = held["id"].as_str().and_then(|id| cloud.get("ports", id)) else { continue };
         let Some(network) = cloud.get("networks", port.text("network_id")) else { continue };
@@ -126,7 +130,7 @@ pub(super) fn detail(cloud: &Cloud, call: &Call, server: &Object) -> Value {
         "OS-DCF:diskConfig": server["OS-DCF:diskConfig"], "key_name": server["key_name"],
         "config_drive": if server.flag("config_drive") { "True" } else { "" },
         "hostId": if scheduled { Cloud::digest(&format!("{}{}", server.text("tenant_id"), server.text("host"))) } else { String::new() },
-        "OS-EXT-AZ:availability_zone": if scheduled { server.text("zone") } else { "" },
+        "OS-EXT-AZ:availability_zone": if server.text("zone").is_empty() { server.text("wanted_zone") } else { server.text("zone") },
         "OS-SRV-USG:launched_at": server["launched_at"], "OS-SRV-USG:terminated_at": server["terminated_at"],
         "OS-EXT-STS:task_state": server["task_state"], "OS-EXT-STS:vm_state": server["vm_state"],
         "OS-EXT-STS:power_state": server["power_state"],
