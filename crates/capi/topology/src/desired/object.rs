@@ -62,10 +62,12 @@ pub(super) fn from_template(
 ) -> Intent {
     let kind = super::kind_of(template);
     let inner = &template.value()["spec"]["template"];
+    // The same as the controller of Clusters sets: a reference is applied as a whole, and the two would not agree on less.
+    let owner = OwnerReference::controlled_by(cluster);
     let mut body = json!({
         "apiVersion": kind.api_version(),
         "kind": kind.kind,
-        "metadata": metadata(template, cluster, name, &inner["metadata"], labels, annotations),
+        "metadata": metadata(template, cluster, name, &inner["metadata"], labels, annotations, &owner),
     });
     if let Some(spec) = inner.get("spec") {
         body["spec"] = spec.clone();
@@ -83,7 +85,7 @@ pub(super) fn copy_of_template(template: &External, cluster: &Cluster, name: &st
     let body = json!({
         "apiVersion": template.kind.api_version(),
         "kind": template.kind.kind,
-        "metadata": metadata(template, cluster, name, &source, labels, &Texts::new()),
+        "metadata": metadata(template, cluster, name, &source, labels, &Texts::new(), &OwnerReference::to(cluster)),
         "spec": template.value()["spec"],
     });
     Intent { kind: template.kind.clone(), body }
@@ -96,6 +98,7 @@ fn metadata(
     source: &Value,
     labels: &Texts,
     annotations: &Texts,
+    owner: &OwnerReference,
 ) -> Value {
     let texts = |field: &str, more: &Texts| -> Map<String, Value> {
         let mut all = source[field].as_object().cloned().unwrap_or_default();
@@ -116,6 +119,6 @@ fn metadata(
         "annotations": annotations,
         // Upstream has a Secret own the object until the cluster names it. Here the cluster is the owner from the
         // beginning, so that nothing is left if the cluster is deleted meanwhile.
-        "ownerReferences": [OwnerReference::to(cluster)],
+        "ownerReferences": [owner],
     })
 }

@@ -36,6 +36,18 @@ fn a_new_cluster_gets_objects_of_every_template() {
             "cluster.x-k8s.io/cloned-from-groupkind": "InfraClusterTemplate.infra",
         })
     );
+    // An owner reference is applied as a whole: the Cluster's own controller sets this one.
+    let owner = json!([{
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "one", "uid": "u1",
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    assert_eq!(
+        (
+            &desired.infrastructure.body["metadata"]["ownerReferences"],
+            &control_plane["metadata"]["ownerReferences"]
+        ),
+        (&owner, &owner)
+    );
     let deployment = &desired.deployments["md"];
     let spec = &deployment.object.spec;
     assert_eq!((spec.replicas, spec.template.spec.version.as_str()), (Some(2), "v1.35.0"));
