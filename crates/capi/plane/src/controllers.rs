@@ -15,6 +15,8 @@ use capstan_capi_core::workload::Nodes;
 use capstan_capi_kubeadm::bootstrap::{self, BootstrapController};
 use capstan_capi_kubeadm::certificates::{Keys, Purpose, SystemKeys};
 use capstan_capi_kubeadm::control_plane::{self, ControlPlaneController};
+use capstan_capi_topology::cluster::ClusterTopologies;
+use capstan_capi_topology::cluster_class::ClusterClasses;
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
 use capstan_capi_types::core::{annotation, label};
 use capstan_controller::{Client, Clusters, Dial, Env, Options, Runtime, Workloads};
@@ -23,7 +25,7 @@ use capstan_object::Key;
 /// Controllers that run together: what upstream ships as one manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// Clusters, machines, their sets, deployments and health checks.
+    /// Clusters and their classes, machines, their sets, deployments and health checks.
     Core,
     /// Bootstrap data for kubeadm.
     Bootstrap,
@@ -141,6 +143,8 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
         runtime.add(MachineSets);
         runtime.add(MachineDeployments);
         runtime.add(MachineHealthChecks::new(nodes.clone()));
+        runtime.add(ClusterClasses);
+        runtime.add(ClusterTopologies::default());
     }
     if runs(Group::Bootstrap) {
         let settings_of = bootstrap::Settings {

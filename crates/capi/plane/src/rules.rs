@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use capstan_apiserver::status::Status;
 use capstan_capi_types::admission::{self, AdmissionError, Features, FieldError};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, ClusterClass};
 use capstan_capi_types::ipam::{IPAddress, IPAddressClaim};
 use capstan_object::{Key, Kind, Object};
 use futures::future::BoxFuture;
@@ -105,6 +106,10 @@ impl Rules {
         if old.is_none() && (subject.group, subject.kind) == (addresses.group, addresses.kind) {
             errors.extend(from_another_pool(subject, object, others).await?);
         }
+        let clusters = Cluster::KIND;
+        if errors.is_empty() && (subject.group, subject.kind) == (clusters.group, clusters.kind) {
+            errors.extend(against_class(subject, object, old, others).await?);
+        }
         let uses = |object: &Value| (rules.secrets)(object).map_err(|error| subject.refused(error));
         let before = old.map(uses).transpose()?.unwrap_or_default();
         errors.extend(secrets::forbidden(subject.namespace, &uses(object)?, &before, others).await?);
@@ -145,6 +150,45 @@ async fn from_another_pool(
     let claim = others.get(&IPAddressClaim::KIND, &key).await?;
     let Some(Ok(claim)) = claim.map(IPAddressClaim::deserialize) else { return Ok(None) };
     Ok(admission::pool_differs_from_claim(&address, &claim))
+}
+
+/// What the class of a cluster says about it. A class that is not there yet, or that changed just now, says nothing: the
+/// controller reports then what does not fit.
+async fn against_class(
+    subject: Subject<'_>,
+    object: &Value,
+    old: Option<&Value>,
+    others: &dyn RelatedObjects,
+) -> Result<Vec<FieldError>, Status> {
+    let Ok(mut cluster) = Cluster::deserialize(object) else { return Ok(Vec::new()) };
+    let reference = &cluster.spec.topology.class_ref;
+    if !cluster.has_topology() || reference.name.is_empty() || cluster.metadata.is_deleting() {
+        return Ok(Vec::new());
+    }
+    let namespace =
+        if reference.namespace.is_empty() { subject.namespace } else { reference.namespace.as_str() };
+    let key = Key::new(namespace, reference.name.as_str());
+    let class = others.get(&ClusterClass::KIND, &key).await?;
+    let Some(Ok(class)) = class.map(ClusterClass::deserialize) else { return Ok(Vec::new()) };
+    if class.metadata.generation != class.status.observed_generation {
+        return Ok(Vec::new());
+    }
+    if let Err(errors) = admission::default_variables(&mut cluster.spec.topology, &class) {
+        return Ok(errors);
+    }
+    let old = old.and_then(|old| Cluster::deserialize(old).ok());
+    let mut errors = admission::validate_with_class(&cluster, old.as_ref(), &class);
+    let before = old.as_ref().map(|old| &old.spec.topology.class_ref).filter(|old| !old.name.is_empty());
+    if let Some(before) = before.filter(|before| **before != cluster.spec.topology.class_ref) {
+        let namespace =
+            if before.namespace.is_empty() { subject.namespace } else { before.namespace.as_str() };
+        let key = Key::new(namespace, before.name.as_str());
+        let before = others.get(&ClusterClass::KIND, &key).await?;
+        if let Some(Ok(before)) = before.map(ClusterClass::deserialize) {
+            errors.extend(admission::incompatibilities(&before, &class));
+        }
+    }
+    Ok(errors)
 }
 
 impl Subject<'_> {

@@ -20,16 +20,21 @@ fn scenario(name: &'static str, control_plane: usize, workers: usize, acts: &[Ac
         prologue: usize::from(!acts.is_empty()),
         run_to_end: false,
         network: true,
+        class: false,
         heartbeats: false,
         timings: Timings::default(),
         extra: None,
     }
 }
 
+fn of_class(name: &'static str, control_plane: usize, workers: usize, acts: &[Act]) -> ClusterScenario {
+    ClusterScenario { class: true, ..scenario(name, control_plane, workers, acts) }
+}
+
 pub fn all() -> Vec<ClusterScenario> {
     use Act::{
-        Delete, Idle, KillControlPlane, KillWorker, ScaleControlPlane, ScaleWhilePaused, ScaleWorkers, Strip,
-        Upgrade,
+        ChangeMemory, Delete, Idle, KillControlPlane, KillWorker, ScaleControlPlane, ScaleWhilePaused,
+        ScaleWorkers, Strip, Upgrade,
     };
     vec![
         ClusterScenario {
@@ -51,6 +56,10 @@ pub fn all() -> Vec<ClusterScenario> {
         scenario("strip", 1, 1, &[Strip]),
         scenario("pause", 1, 1, &[ScaleWhilePaused(2)]),
         scenario("delete", 3, 2, &[Delete]),
+        of_class("class", 1, 1, &[ScaleWorkers(2), ChangeMemory(2048), Delete]),
+        of_class("class-upgrade", 1, 1, &[Upgrade(NEW)]),
+        of_class("class-idle", 1, 1, &[Idle]),
+        ClusterScenario { network: false, prologue: 0, ..of_class("class-bare", 1, 1, &[ScaleWorkers(2)]) },
         ClusterScenario {
             run_to_end: true,
             ..scenario(

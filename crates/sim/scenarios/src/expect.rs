@@ -24,6 +24,10 @@ pub(crate) struct Shape {
     pub workers: usize,
     pub version: String,
     pub network: bool,
+    /// Made of a ClusterClass.
+    pub class: bool,
+    /// Memory of the machines, if the class sets it.
+    pub memory: Option<i32>,
 }
 
 fn wrong(what: impl Into<String>) -> Violation {
@@ -77,6 +81,14 @@ pub(crate) fn healthy(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(
     let cluster = objects.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME)).unwrap_or_default();
     if shape.network && !holds(&cluster, "Available") {
         return Err(wrong(format!("the cluster is not available: {}", cluster["status"]["conditions"])));
+    }
+    if let Some(memory) = shape.memory {
+        for machine in objects.list(&KindName::of::<SimMachine>()) {
+            equal(name(&machine), machine["spec"]["memoryMiB"].as_i64(), Some(memory.into()))?;
+        }
+    }
+    if shape.class && !holds(&cluster, "TopologyReconciled") {
+        return Err(wrong(format!("the topology is not reconciled: {}", cluster["status"]["conditions"])));
     }
     let ours: Vec<_> = site.vms().into_iter().filter(is_ours).collect();
     if let Some(vm) = ours.iter().find(|vm| vm.phase != Phase::Booted) {

@@ -7,8 +7,10 @@ use serde_json::Value;
 use capstan_capi_types::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use capstan_capi_types::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
-use capstan_sim_provider::types::{SimCluster, SimMachine, SimMachineTemplate};
+use capstan_capi_types::core::{
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet,
+};
+use capstan_sim_provider::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineTemplate};
 
 /// Every kind that a cluster consists of.
 pub fn core() -> Vec<KindName> {
@@ -27,6 +29,8 @@ pub fn core() -> Vec<KindName> {
         of::<KubeadmConfig>(),
         of::<SimMachineTemplate>(),
         of::<KubeadmConfigTemplate>(),
+        of::<ClusterClass>(),
+        of::<SimClusterTemplate>(),
     ]
 }
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use capstan_capi_types::addons::ClusterResourceSet;
 use capstan_capi_types::bootstrap::KubeadmConfigTemplate;
-use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, MachineDeployment, MachineHealthCheck};
-use capstan_sim_provider::types::{SimCluster, SimMachineTemplate};
+use capstan_capi_types::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
+use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachineHealthCheck};
+use capstan_sim_provider::types::{SimCluster, SimClusterTemplate, SimMachineTemplate};
 
 /// Name of the cluster, of its control plane, and of its other objects.
 pub(crate) const NAME: &str = "c";
@@ -34,8 +34,126 @@ fn reference<T: Object>(name: &str) -> Value {
     json!({"apiGroup": T::KIND.group, "kind": T::KIND.kind, "name": name})
 }
 
+/// Name of the ClusterClass.
+pub(crate) const CLASS: &str = "quick";
+
+/// `spec.topology` of the cluster.
+pub(crate) fn topology(shape: &Shape) -> Value {
+    let variables: Vec<Value> =
+        shape.memory.iter().map(|memory| json!({"name": "memory", "value": memory})).collect();
+    let mut topology = json!({
+        "classRef": {"name": CLASS},
+        "version": shape.version,
+        "controlPlane": {"replicas": shape.control_plane},
+        "workers": {"machineDeployments": [
+            {"class": "worker", "name": "md-0", "replicas": shape.workers},
+        ]},
+    });
+    if !variables.is_empty() {
+        topology["variables"] = json!(variables);
+    }
+    topology
+}
+
+/// A ClusterClass with its templates, and a cluster of it.
+fn cluster_of_class(shape: &Shape) -> Vec<(KindName, Value)> {
+    let joining = json!({"nodeRegistration": {"kubeletExtraArgs": [{"name": "v", "value": "1"}]}});
+    let domains = ["a", "b", "c"].map(|name| json!({"name": name, "controlPlane": true}));
+    let template = |kind: capstan_object::Kind, name: &str| {
+        json!({"templateRef": {
+            "apiVersion": format!("{}/{}", kind.group, kind.version), "kind": kind.kind, "name": name,
+        }})
+    };
+    let machines = template(SimMachineTemplate::KIND, "machines");
+    let named = json!({"template": "{{ .cluster.name }}"});
+    let mut infrastructure = template(SimClusterTemplate::KIND, "clusters");
+    infrastructure["naming"] = named.clone();
+    let mut control_plane = template(KubeadmControlPlaneTemplate::KIND, "control-planes");
+    control_plane["naming"] = named;
+    control_plane["machineInfrastructure"] = machines.clone();
+    let mut worker = json!({
+        "class": "worker",
+        "bootstrap": template(KubeadmConfigTemplate::KIND, "workers"),
+        "infrastructure": machines,
+    });
+    if shape.network {
+        let silent = |status: &str| json!({"type": "Ready", "status": status, "timeoutSeconds": SILENCE});
+        let checks = json!({"checks": {
+            "nodeStartupTimeoutSeconds": 600,
+            "unhealthyNodeConditions": [silent("Unknown"), silent("False")],
+        }});
+        control_plane["healthCheck"] = checks.clone();
+        worker["healthCheck"] = checks;
+    }
+    let selector = json!({
+        "apiVersion": format!("{}/{}", SimMachineTemplate::KIND.group, SimMachineTemplate::KIND.version),
+        "kind": SimMachineTemplate::KIND.kind,
+        "matchResources": {"controlPlane": true, "machineDeploymentClass": {"names": ["worker"]}},
+    });
+    let mut objects = vec![
+        object::<SimClusterTemplate>(
+            "clusters",
+            json!({}),
+            json!({"template": {"spec": {"failureDomains": domains}}}),
+        ),
+        object::<SimMachineTemplate>("machines", json!({}), json!({"template": {"spec": {}}})),
+        object::<KubeadmControlPlaneTemplate>(
+            "control-planes",
+            json!({}),
+            json!({"template": {"spec": {
+                "kubeadmConfigSpec": {"joinConfiguration": joining},
+                "remediation": {"minHealthyPeriodSeconds": 60},
+            }}}),
+        ),
+        object::<KubeadmConfigTemplate>(
+            "workers",
+            json!({}),
+            json!({"template": {"spec": {"joinConfiguration": joining}}}),
+        ),
+        object::<ClusterClass>(
+            CLASS,
+            json!({}),
+            json!({
+                "infrastructure": infrastructure,
+                "controlPlane": control_plane,
+                "workers": {"machineDeployments": [worker]},
+                "variables": [{
+                    "name": "memory", "required": false,
+                    "schema": {"openAPIV3Schema": {"type": "integer", "minimum": 512}},
+                }],
+                "patches": [{
+                    "name": "memory",
+                    "enabledIf": "{{ if .memory }}true{{ end }}",
+                    "definitions": [{
+                        "selector": selector,
+                        "jsonPatches": [{
+                            "op": "add", "path": "/spec/template/spec/memoryMiB",
+                            "valueFrom": {"variable": "memory"},
+                        }],
+                    }],
+                }],
+            }),
+        ),
+        object::<Cluster>(
+            NAME,
+            json!({"cni": "sim"}),
+            json!({
+                "clusterNetwork": {"pods": {"cidrBlocks": ["10.244.0.0/16"]}},
+                "topology": topology(shape),
+            }),
+        ),
+    ];
+    if shape.network {
+        objects.extend(network());
+    }
+    objects
+}
+
 /// All objects of a cluster, in the order of a manifest file.
 pub(crate) fn cluster(shape: &Shape) -> Vec<(KindName, Value)> {
+    if shape.class {
+        return cluster_of_class(shape);
+    }
     let Shape { control_plane, workers, version, .. } = shape;
     let joining = json!({"nodeRegistration": {"kubeletExtraArgs": [{"name": "v", "value": "1"}]}});
     let domains = ["a", "b", "c"].map(|name| json!({"name": name, "controlPlane": true}));

@@ -9,7 +9,7 @@ use capstan_apiserver::Config;
 use capstan_capi_kubeadm::certificates::SeededKeys;
 use capstan_capi_plane as plane;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, label};
+use capstan_capi_types::core::{Cluster, ClusterClass, Machine, MachineDeployment, label};
 use capstan_controller::operation::Intention;
 use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
 use capstan_guest::vm::{Image, VmSpec};
@@ -20,7 +20,7 @@ use capstan_sim_provider::{MACHINE_TAG, SimClusters, SimMachines};
 use serde_json::{Value, json};
 
 use crate::expect::{self, Shape};
-use crate::manifests::{self, NAME, NAMESPACE, WORKERS};
+use crate::manifests::{self, CLASS, NAME, NAMESPACE, WORKERS};
 use crate::{check, kinds};
 
 /// An action of a user or a failure. After each the cluster must become idle and have its expected state.
@@ -31,6 +31,8 @@ pub enum Act {
     ScaleControlPlane(usize),
     /// Changes the version of the control plane, then of the workers.
     Upgrade(&'static str),
+    /// Changes a variable of a cluster of a class: every machine is replaced.
+    ChangeMemory(i32),
     KillWorker,
     KillControlPlane,
     /// All finalizers and owner references are removed.
@@ -53,7 +55,7 @@ impl Act {
             Self::Upgrade(_) => Some(Intention::Upgrade),
             Self::KillWorker | Self::KillControlPlane => Some(Intention::Heal),
             Self::Delete => Some(Intention::Delete),
-            Self::Strip | Self::Idle => None,
+            Self::Strip | Self::Idle | Self::ChangeMemory(_) => None,
         }
     }
 }
@@ -78,6 +80,8 @@ pub struct ClusterScenario {
     pub run_to_end: bool,
     /// The cluster has a CNI and health checks. Without, nodes never become ready.
     pub network: bool,
+    /// The cluster is made of a ClusterClass.
+    pub class: bool,
     /// Nodes send heartbeats. Otherwise only missing ones are noticed, which costs less CPU time.
     pub heartbeats: bool,
     /// Durations in the machines.
@@ -126,6 +130,20 @@ impl ClusterScenario {
                     world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
                 }
             }
+            Act::ScaleWorkers(_) | Act::ScaleControlPlane(_) | Act::Upgrade(_) | Act::ChangeMemory(_)
+                if shape.class =>
+            {
+                match act {
+                    Act::ScaleWorkers(workers) => shape.workers = workers,
+                    Act::ScaleControlPlane(replicas) => shape.control_plane = replicas,
+                    Act::Upgrade(version) => shape.version = version.to_owned(),
+                    Act::ChangeMemory(memory) => shape.memory = Some(memory),
+                    _ => {}
+                }
+                patch::<Cluster>(world, NAME, json!({"spec": {"topology": manifests::topology(shape)}}))
+                    .await?;
+            }
+            Act::ChangeMemory(_) => return Err(failed("only a class has variables")),
             Act::ScaleWorkers(workers) => {
                 shape.workers = workers;
                 patch::<MachineDeployment>(world, WORKERS, json!({"spec": {"replicas": workers}})).await?;
@@ -158,6 +176,11 @@ impl ClusterScenario {
                 let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, NAME));
                 world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
                 world.run_until_idle().await?;
+                if shape.class {
+                    let (kind, key) = (KindName::of::<ClusterClass>(), Key::new(NAMESPACE, CLASS));
+                    world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
+                    world.run_until_idle().await?;
+                }
                 return expect::nothing(world, site);
             }
         }
@@ -310,6 +333,8 @@ impl Scenario for ClusterScenario {
             workers: self.workers,
             version: self.version.to_owned(),
             network: self.network,
+            class: self.class,
+            memory: None,
         };
         for (at, act) in self.acts.iter().enumerate() {
             if at == self.prologue {

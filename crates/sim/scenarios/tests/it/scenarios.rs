@@ -36,6 +36,9 @@ scenarios! {
     owners_and_finalizers_come_back: "strip";
     a_paused_cluster_is_left_alone: "pause";
     a_deleted_cluster_leaves_nothing_behind: "delete";
+    a_cluster_of_a_class_is_scaled_gets_a_variable_and_goes: "class";
+    a_cluster_of_a_class_is_upgraded: "class-upgrade";
+    a_cluster_of_a_class_at_rest_is_not_written_to: "class-idle";
 }
 
 #[test]
