@@ -127,9 +127,9 @@ pub fn added_versions(versions: impl IntoIterator<Item = StatusVersion>) -> Vec<
     added
 }
 
-/// A Kubernetes version, with or without the `v`.
+/// A Kubernetes version, with or without the `v`. Control planes of other providers may leave out the patch.
 pub fn parsed(version: &str) -> Option<semver::Version> {
-    semver::Version::parse(version.strip_prefix('v').unwrap_or(version)).ok()
+    capstan_capi_types::version::tolerant(version)
 }
 
 /// Message about machines whose deletion takes long, with the likely cause; empty if there are none.

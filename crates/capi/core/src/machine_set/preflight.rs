@@ -27,9 +27,11 @@ pub struct Preflight<'a> {
 /// Failed checks, worded like upstream's conditions.
 pub fn failures(preflight: &Preflight<'_>) -> Result<Vec<String>, String> {
     let skipped: BTreeSet<&str> = preflight.skipped.split(',').map(str::trim).collect();
-    let runs = |check: MachineSetPreflightCheck| {
-        !skipped.contains(MachineSetPreflightCheck::All.as_str()) && !skipped.contains(check.as_str())
-    };
+    // Nothing is even read then: a control plane of another provider may have what cannot be checked.
+    if skipped.contains(MachineSetPreflightCheck::All.as_str()) {
+        return Ok(Vec::new());
+    }
+    let runs = |check: MachineSetPreflightCheck| !skipped.contains(check.as_str());
     let control_plane = ControlPlane(preflight.control_plane);
     let reported = |error: FieldError| error.to_string();
     // A control plane that has no version cannot be checked.
@@ -167,6 +169,9 @@ mod tests {
                 ..case("unless skipped", settled("v1.33.0"), "v1.32.0", &[])
             },
             Case { skipped: "Other, All", ..case("or all skipped", settled("v1.33.0"), "v1.34.0", &[]) },
+            Case { skipped: "All", ..case("even what is no version", settled("latest"), "v1.34.0", &[]) },
+            case("a control plane without a patch version", settled("v1.33"), "v1.33.4", &[]),
+            case("a vendor's version", settled("v1.33.1-eks-1a2b3c"), "v1.33.1-eks-1a2b3c", &[]),
             Case {
                 topology: "v1.33.0",
                 ..case("a topology's own version", settled("v1.33.0"), "v1.33.0", &[])
