@@ -59,6 +59,9 @@ survives! {
     a_response_lost_while_a_cluster_is_deleted_is_survived: "small", LoseReply, 220;
     a_crash_while_a_cluster_is_created_is_survived: "bare", CrashAfter, 71;
     a_response_lost_while_workers_are_added_is_survived: "bare", LoseReply, 150;
+    a_crash_while_a_topology_is_created_is_survived: "class-bare", CrashAfter, 12;
+    a_later_crash_while_a_topology_is_created_is_survived: "class-bare", CrashAfter, 16;
+    a_response_lost_while_a_topology_is_created_is_survived: "class-bare", LoseReply, 14;
     a_crash_while_a_worker_is_replaced_is_survived: "heal-worker", CrashAfter, 14;
     a_response_lost_while_a_worker_is_replaced_is_survived: "heal-worker", LoseReply, 34;
 }
