@@ -124,3 +124,46 @@ async fn unchanged_definitions_are_not_written() {
     capstan_capi_plane::install(&client, &definitions).await.expect("installed");
     assert_eq!(versions().await.iter().zip(&before).filter(|(now, then)| now != then).count(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_validated_against_its_class_once_that_is_reconciled() {
+    let (_plane, client) = management().await;
+    let (classes, clusters) = (core("ClusterClass", "clusterclasses"), core("Cluster", "clusters"));
+    let template =
+        |kind: &str| json!({"templateRef": {"apiVersion": "fake.example.com/v1", "kind": kind, "name": "t"}});
+    let flavor =
+        json!({"name": "flavor", "required": true, "schema": {"openAPIV3Schema": {"type": "string"}}});
+    let class = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass", "metadata": {"name": "quick"},
+        "spec": {
+            "infrastructure": template("FakeClusterTemplate"),
+            "controlPlane": template("FakeControlPlaneTemplate"),
+            "variables": [flavor],
+        },
+    });
+    client.create(&classes, "default", &class).await.expect("a class");
+    let cluster = |name: &str, variables: Value| {
+        json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name},
+            "spec": {"topology": {
+                "classRef": {"name": "quick"}, "version": "v1.36.0", "variables": variables,
+            }},
+        })
+    };
+    let wrong = json!([{"name": "flavor", "value": 7}]);
+    client.create(&clusters, "default", &cluster("early", wrong.clone())).await.expect("nothing known yet");
+
+    let mut definition = flavor.clone();
+    definition["from"] = "inline".into();
+    if let Some(fields) = definition.as_object_mut() {
+        fields.remove("name");
+    }
+    let variables = json!([{"name": "flavor", "definitions": [definition]}]);
+    let status = Patch::Merge(json!({"status": {"observedGeneration": 1, "variables": variables}}));
+    let key = Key::new("default", "quick");
+    client.patch(&classes, &key, Some("status"), &status).await.expect("a status");
+    let refused = client.create(&clusters, "default", &cluster("late", wrong)).await.expect_err("a number");
+    assert!(refused.to_string().contains("spec.topology.variables[flavor].value"), "{refused}");
+    let right = json!([{"name": "flavor", "value": "big"}]);
+    client.create(&clusters, "default", &cluster("late", right)).await.expect("a text");
+}
