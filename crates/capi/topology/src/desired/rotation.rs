@@ -1,4 +1,4 @@
-//! Templates that must not change are replaced, and whoever uses them is told.
+//! Templates that must not change are replaced by new ones, with the references to them.
 
 use capstan_capi_types::core::Cluster;
 
