@@ -19,8 +19,10 @@ pub mod quantity;
 pub mod schema;
 pub mod strategy;
 pub mod table;
+pub mod text;
 pub mod time;
 pub mod validation;
+pub mod warnings;
 mod zero;
 
 pub use error::Error;

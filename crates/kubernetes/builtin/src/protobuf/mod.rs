@@ -39,9 +39,13 @@ pub fn decode_message(id: TypeId, raw: &[u8]) -> Result<Map<String, Value>, Erro
 /// Encodes an object of a built-in kind, by its `apiVersion` and `kind`. `None` if the kind is not built in, or the
 /// object does not match its type.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
-    let api_version = object.get("apiVersion")?.as_str()?;
+    // `APIVersions` is older than `apiVersion`.
+    let api_version = object.get("apiVersion").map_or(Some(""), Value::as_str)?;
     let kind = object.get("kind")?.as_str()?;
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = match api_version {
+        "" => ("", "v1"),
+        given => given.split_once('/').unwrap_or(("", given)),
+    };
     let id = table().kind(group, version, kind)?;
     let raw = encode_message(table(), id, object)?;
     let mut body = MAGIC.to_vec();
