@@ -8,7 +8,7 @@ use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::bounded::{Texts, cut};
 use capstan_schema::memory::Undecodable;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::admission::{
     AdmissionAttributes, AuditAnnotations, GroupVersionKind, GroupVersionResource, Operation, Reinvocations,
@@ -174,11 +174,13 @@ impl Call {
             return BodyKind { group: scale::GROUP, version: scale::VERSION, kind: scale::KIND, typed: true };
         }
         let resource = self.resource();
-        BodyKind {
-            group: &resource.group,
-            version: &resource.version,
-            kind: &resource.kind,
-            typed: resource.custom().is_none(),
+        let typed = resource.custom().is_none();
+        match self.route.subresource() {
+            // A subresource of another kind, like an Eviction.
+            Some(own) if typed && own.kind != resource.kind => {
+                BodyKind { group: &own.group, version: &own.version, kind: &own.kind, typed }
+            }
+            _ => BodyKind { group: &resource.group, version: &resource.version, kind: &resource.kind, typed },
         }
     }
 
@@ -225,9 +227,20 @@ impl Call {
                 Status::bad_request(builtin::decode::bad_request(why, version, kind))
             })
         })?;
-        // Unknown fields come first, then duplicates, as in Go's strict decoder.
-        strict.append(duplicates);
-        self.apply_field_validation(strict, strictness)?;
+        // Duplicates are found before the object is compared with its type.
+        let mut all = duplicates;
+        all.append(strict);
+        let count = |texts: &Texts| texts.entries().len() + texts.more();
+        // Of a built-in kind both are found in the order of the text.
+        if count(&all) > 1
+            && encoding == Encoding::Json
+            && self.resource().custom().is_none()
+            && let Some(ordered) = strategy::strict_errors(self.resource(), bytes)
+            && count(&ordered) == count(&all)
+        {
+            all = ordered;
+        }
+        self.apply_field_validation(all, strictness)?;
         Ok(value)
     }
 
@@ -238,7 +251,7 @@ impl Call {
         }
         match strictness {
             FieldValidation::Ignore => {}
-            FieldValidation::Warn => strict.into_lines().into_iter().for_each(|text| self.warnings.add(text)),
+            FieldValidation::Warn => strict.into_lines().into_iter().for_each(|text| self.warn(&text)),
             FieldValidation::Strict => {
                 let BodyKind { kind, version, .. } = self.body_kind();
                 let why = format!("strict decoding error: {}", strict.join(", "));
@@ -246,6 +259,12 @@ impl Call {
             }
         }
         Ok(())
+    }
+
+    /// Adds a strict decoding error as a warning. Those of the YAML decoder have a line each, below a heading.
+    pub fn warn(&self, text: &str) {
+        let heading = text.starts_with("yaml: unmarshal errors:");
+        text.lines().skip(usize::from(heading)).for_each(|line| self.warnings.add(line.trim()));
     }
 
     fn max_depth(&self) -> usize {
@@ -274,51 +293,58 @@ impl Call {
                 .map_err(Undecodable::from),
         };
         parsed.map_err(|error| {
-            let kind = self.body_kind().kind;
-            Status::undecodable(error, |why| {
-                Status::bad_request(format!(
-                    "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-                    summary(bytes)
-                ))
-            })
+            Status::undecodable(error, |why| self.unrecognized(bytes, &unparsed(encoding, &why)))
         })
+    }
+
+    /// 400 for a body that is no object.
+    fn unrecognized(&self, bytes: &[u8], why: &str) -> Status {
+        let kind = self.body_kind().kind;
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            summary(bytes)
+        ))
     }
 
     fn expect_kind(&self, value: &mut Value, bytes: &[u8]) -> Result<()> {
         let wanted = self.body_kind();
-        if !value.is_object() {
-            return Err(Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
-                 json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
-                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({})",
-                wanted.kind,
-                go_type(value),
-                summary(bytes)
-            )));
+        if value.is_null() && wanted.typed {
+            *value = Value::Object(Map::new());
         }
-        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (api_version, kind) = type_of(value).map_err(|why| self.unrecognized(bytes, &why))?;
         if kind.is_empty() && !wanted.typed {
+            let shown = cut(String::from_utf8_lossy(bytes), SHOWN_BODY);
+            return Err(self.unrecognized(bytes, &format!("Object 'Kind' is missing in '{shown}'")));
+        }
+        if api_version.matches('/').count() > 1 {
+            return Err(self.unrecognized(bytes, &format!("unexpected GroupVersion string: {api_version}")));
+        }
+        let expected = wanted.api_version();
+        let given = if api_version.is_empty() && wanted.typed { &expected } else { &api_version };
+        let (group, version) = given.split_once('/').unwrap_or(("", given));
+        let known = kind.is_empty() || builtin::table::table().kind(group, version, &kind).is_some();
+        if wanted.typed && !known {
             return Err(Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
+                "{kind} in version {version:?} cannot be handled as a {}: {}",
                 wanted.kind,
-                cut(String::from_utf8_lossy(bytes), SHOWN_BODY),
-                summary(bytes)
+                not_registered(&kind, given)
             )));
         }
         // An object of another custom kind is left to validation.
         if !kind.is_empty() && kind != wanted.kind && wanted.typed {
+            let package = match wanted.group {
+                "" => "core",
+                group => group.split('.').next().unwrap_or(group),
+            };
             return Err(Status::bad_request(format!(
-                "{kind} in version {:?} cannot be handled as a {}: converting (v1.{kind}) to (core.{}): unknown conversion",
-                api_version.rsplit('/').next().unwrap_or_default(),
-                wanted.kind,
+                "{kind} in version {version:?} cannot be handled as a {0}: converting ({version}.{kind}) to \
+                 ({package}.{0}): unknown conversion",
                 wanted.kind
             )));
         }
-        let expected = wanted.api_version();
-        if !api_version.is_empty() && api_version != expected {
+        if *given != expected {
             return Err(Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+                "the API version in the data ({given}) does not match the expected API version ({expected})"
             )));
         }
         value["apiVersion"] = expected.into();
@@ -345,7 +371,47 @@ impl Call {
     }
 }
 
-fn go_type(value: &Value) -> &'static str {
+/// Upstream's text for a kind that it does not know.
+pub(crate) fn not_registered(kind: &str, api_version: &str) -> String {
+    format!(
+        "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+    )
+}
+
+/// Why a text could not be parsed. Upstream reads the type of a JSON object first, and says so.
+pub(crate) fn unparsed(encoding: Encoding, why: &str) -> String {
+    match encoding {
+        Encoding::Json => format!("couldn't get version/kind; json parse error: {why}"),
+        Encoding::Yaml | Encoding::Protobuf => why.to_owned(),
+    }
+}
+
+/// `apiVersion` and `kind` of a body, as Go decodes them.
+pub(crate) fn type_of(value: &Value) -> std::result::Result<(String, String), String> {
+    let wrong = |found: &Value, place: &str| {
+        unparsed(Encoding::Json, &format!("json: cannot unmarshal {} into Go {place}", go_type(found)))
+    };
+    let text = |key: &str| match value.get(key) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(wrong(other, &format!("struct field .{key} of type string"))),
+    };
+    match value {
+        Value::Object(_) => {
+            let kind = text("kind")?;
+            Ok((text("apiVersion")?, kind))
+        }
+        Value::Null => Ok((String::new(), String::new())),
+        other => {
+            const TYPE: &str = "value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                                Kind string \"json:\\\"kind,omitempty\\\"\" }";
+            Err(wrong(other, TYPE))
+        }
+    }
+}
+
+/// The name of a JSON type in the messages of Go's decoder.
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -26,12 +26,10 @@ pub(crate) async fn serve(
     let accept = header_text(header::ACCEPT);
     let path = info.path.trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
-    // As upstream, health and metrics accept any method; other documents only GET.
-    let any_method = matches!(parts.first(), Some(&("healthz" | "livez" | "readyz" | "metrics")));
-    if !any_method && !matches!(head.method, Method::GET | Method::HEAD) {
-        return Err(if is_document(&parts) { route::method_not_allowed() } else { Status::no_such_path() });
-    }
     let registry = server.registry.load_full();
+    if head.method != Method::GET && is_routed(&parts, &registry) {
+        return Err(route::method_not_allowed());
+    }
     match parts.as_slice() {
         ["healthz" | "livez" | "readyz", rest @ ..] => {
             return Ok(health::serve(server, head, parts[0], rest));
@@ -53,9 +51,14 @@ pub(crate) async fn serve(
         }
         ["capstan", "v1", "backup"] if head.method == Method::GET => return backup(server, info, user),
         ["version"] => {
-            let accepted = negotiation::accept(accept, Endpoint::Document)?;
-            let value = serde_json::from_slice(&discovery::version()).map_err(Status::internal)?;
-            return respond::encode_as(accepted, StatusCode::OK, &value);
+            // The only form of it; the router knows no other.
+            if !negotiation::accepts_json(accept) {
+                return Err(negotiation::not_acceptable_by_router(&[negotiation::JSON]));
+            }
+            let value: serde_json::Value =
+                serde_json::from_slice(&discovery::version()).map_err(Status::internal)?;
+            let text = serde_json::to_string_pretty(&value).map_err(Status::internal)?;
+            return Ok(reply::json_bytes(StatusCode::OK, text));
         }
         _ => {}
     }
@@ -80,7 +83,12 @@ pub(crate) async fn serve(
                 return Err(Status::not_acceptable("OpenAPI v3 is to be had as application/json"));
             }
             let path = rest.join("/");
-            let document = server.openapi.v3(&registry, &path).ok_or_else(Status::no_such_path)?;
+            let Some(document) = server.openapi.v3(&registry, &path) else {
+                let mut reply =
+                    reply::with_type(StatusCode::NOT_FOUND, negotiation::JSON, ReplyBody::full(""));
+                reply.headers_mut().remove(header::CONTENT_TYPE);
+                return Ok(reply);
+            };
             let query = Query::parse(head.uri.query());
             let hash = query.get("hash").filter(|hash| !hash.is_empty());
             if hash.is_some_and(|hash| hash != document.hash) {
@@ -100,7 +108,6 @@ pub(crate) async fn serve(
             Ok(document_reply(discovery::AGGREGATED_MEDIA_TYPE, &document, if_none_match))
         }
         _ => {
-            let accepted = negotiation::accept(accept, Endpoint::Document)?;
             let pages = server.discovery.pages(&registry);
             let bytes = match parts.as_slice() {
                 [] => Some(paths(&registry)),
@@ -111,7 +118,16 @@ pub(crate) async fn serve(
                 ["apis", group, version] => pages.resources(group, version),
                 _ => None,
             };
-            let bytes = bytes.ok_or_else(Status::no_such_path)?;
+            let Some(bytes) = bytes else { return route::not_found(info) };
+            if parts.is_empty() {
+                return Ok(reply::json_bytes(StatusCode::OK, respond::indented(bytes.trim_ascii_end())));
+            }
+            let mut accepted = if is_routed(&parts, &registry) {
+                negotiation::accept_routed(accept)?
+            } else {
+                negotiation::accept(accept, Endpoint::Document)?
+            };
+            accepted.pretty |= negotiation::pretty(head.uri.query(), header_text(header::USER_AGENT));
             if accepted.encoding == Encoding::Json && !accepted.pretty {
                 return Ok(reply::json_bytes(StatusCode::OK, bytes));
             }
@@ -121,18 +137,19 @@ pub(crate) async fn serve(
     }
 }
 
-/// Whether a document exists at a path, for some group and version.
-fn is_document(parts: &[&str]) -> bool {
-    matches!(
-        parts,
-        [] | ["version"]
-            | ["api" | "apis", ..]
-            | ["openapi", "v2"]
-            | ["openapi", "v3", ..]
-            | [".well-known", "openid-configuration"]
-            | ["openid", "v1", "jwks"]
-            | ["capstan", "v1", "backup"]
-    )
+/// Whether upstream serves a path by its router, which knows only GET. Its other handlers do not look at the method.
+fn is_routed(parts: &[&str], registry: &Registry) -> bool {
+    let served = |group: &str, version: &str| {
+        let mut groups = registry.groups.iter().filter(|known| known.name == group);
+        groups.any(|known| known.versions.iter().any(|known| known == version))
+    };
+    match parts {
+        ["version"] | ["api"] | [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => true,
+        ["capstan", "v1", "backup"] => true,
+        ["api", version] => served("", version),
+        ["apis", group, version] => route::is_builtin_group(group) && served(group, version),
+        _ => false,
+    }
 }
 
 /// The index of paths, for people with a browser.

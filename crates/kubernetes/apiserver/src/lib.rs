@@ -53,6 +53,7 @@ pub mod table;
 mod verbs;
 mod versions;
 pub mod webhook_client;
+mod yaml;
 
 pub use audit::Audit;
 pub use config::Config;

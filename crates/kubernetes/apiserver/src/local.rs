@@ -42,7 +42,7 @@ impl Transport for LocalTransport {
             let reply = self.server.handle(request).await;
             Ok(reply.map(|body| match body.into_events() {
                 Ok(events) => Body::watch(events.map(Ok)),
-                Err(body) => Body::new(body),
+                Err(body) => Body::new(body.unterminated()),
             }))
         })
     }

@@ -1,6 +1,8 @@
 //! Access to an object's metadata in its JSON form.
 
 use bytes::Bytes;
+use capstan_builtin::table::Expr;
+use capstan_builtin::text;
 use capstan_store::Stamped;
 use serde_json::{Map, Value, json};
 
@@ -115,42 +117,32 @@ pub fn stamped(mut object: Value) -> Stamped {
     let mut out = &mut head;
     if let Value::Object(top) = &object {
         out.push(b'{');
-        for (n, (key, value)) in top.iter().enumerate() {
-            separate(out, n, key);
+        for (n, (key, value, expr)) in text::members(text::type_of(top), top).into_iter().enumerate() {
+            text::begin_member(out, n, key);
             match value {
                 Value::Object(meta) if key == "metadata" => {
+                    let id = expr.and_then(|expr| if let Expr::Named(id) = expr { Some(*id) } else { None });
                     out.push(b'{');
-                    for (m, (meta_key, meta_value)) in meta.iter().enumerate() {
-                        separate(out, m, meta_key);
+                    for (m, (meta_key, meta_value, meta_expr)) in
+                        text::members(id, meta).into_iter().enumerate()
+                    {
+                        text::begin_member(out, m, meta_key);
                         if meta_key == "resourceVersion" {
                             out.push(b'"');
                             out = &mut tail;
                             out.push(b'"');
                         } else {
-                            write(out, meta_value);
+                            text::write(out, meta_value, meta_expr);
                         }
                     }
                     out.push(b'}');
                 }
-                other => write(out, other),
+                other => text::write(out, other, expr),
             }
         }
         out.push(b'}');
     }
     Stamped { head: Bytes::from(head), tail: Bytes::from(tail), mark: 0 }
-}
-
-fn separate(out: &mut Vec<u8>, n: usize, key: &str) {
-    if n > 0 {
-        out.push(b',');
-    }
-    write(out, &Value::String(key.to_owned()));
-    out.push(b':');
-}
-
-fn write(out: &mut Vec<u8>, value: &Value) {
-    // Serializing a `Value` into memory cannot fail: keys are strings and the writer is infallible.
-    let _ = serde_json::to_writer(out, value);
 }
 
 #[cfg(test)]
@@ -168,6 +160,6 @@ mod tests {
         let text = [head.as_ref(), b"42", tail.as_ref()].concat();
         let mut expected = object;
         expected["metadata"]["resourceVersion"] = "42".into();
-        assert_eq!(String::from_utf8(text).unwrap(), expected.to_string());
+        assert_eq!(text, capstan_builtin::text::to_vec(&expected));
     }
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::http::options::WriteOptions;
 use crate::registry::Origin;
+use crate::scale;
 use crate::status::{Cause, Details, Result, Status};
 use crate::strategy;
 
@@ -66,8 +67,12 @@ pub(crate) async fn apply(
     })
     .await?;
     // Removed fields may have defaults.
-    call.normalise(Words::Decoder, &mut merged, &mut Texts::default())
-        .map_err(|error| Status::undecodable(error, Status::bad_request))?;
+    let normalised = if call.subresource() == scale::NAME {
+        call.normalise(Words::Decoder, &mut merged, &mut Texts::default())
+    } else {
+        strategy::normalise_applied(call.resource(), &mut merged)
+    };
+    normalised.map_err(|error| Status::undecodable(error, Status::bad_request))?;
     Ok(merged)
 }
 

@@ -239,11 +239,15 @@ async fn update(
             last,
             expect: Expect::Revision(entry.revision),
         };
-        return match call.commit(object.clone(), remove).await {
-            Ok(written) => {
-                object.set_meta("resourceVersion", written.revision.to_string());
-                Ok(Some(Answer::object(StatusCode::OK, &object)))
-            }
+        // As upstream, the removal is not stored: the event of the deletion has the finalizers, and the response has
+        // the version that the object was read in.
+        let mut removed = call.commit((*current).clone(), remove).await;
+        if removed.as_ref().is_err_and(|status| status.code == StatusCode::INSUFFICIENT_STORAGE.as_u16()) {
+            // On a full disk a smaller event may still fit.
+            removed = call.commit(object.clone(), remove).await;
+        }
+        return match removed {
+            Ok(_) => Ok(Some(Answer::object(StatusCode::OK, &object))),
             Err(status) if status.reason == "Conflict" => Ok(None),
             Err(status) => Err(status),
         };

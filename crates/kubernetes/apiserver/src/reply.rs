@@ -15,6 +15,8 @@ use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt as _};
 use serde_json::Value;
 
+use crate::negotiation::{Accepted, Encoding};
+use crate::respond;
 use crate::status::Status;
 use crate::verbs::watch::WatchBody;
 
@@ -45,16 +47,37 @@ impl Drop for Ending {
 
 enum Inner {
     Full(Option<Bytes>),
-    Pieces { left: VecDeque<Bytes>, bytes: u64 },
+    /// One document, which is followed by a newline on the wire.
+    Line(Option<Bytes>),
+    Pieces {
+        left: VecDeque<Bytes>,
+        bytes: u64,
+    },
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
     Watch(Box<WatchBody>),
-    Gzip { left: VecDeque<Bytes>, encoder: Option<Box<GzEncoder<Vec<u8>>>> },
+    Gzip {
+        left: VecDeque<Bytes>,
+        encoder: Option<Box<GzEncoder<Vec<u8>>>>,
+    },
 }
 
 impl ReplyBody {
     /// A body known whole.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         Self(Inner::Full(Some(bytes.into())), None)
+    }
+
+    /// A document of shared bytes, with a newline after it as Go's encoder writes.
+    pub fn line(bytes: Bytes) -> Self {
+        Self(Inner::Line(Some(bytes)), None)
+    }
+
+    /// Without the newline, for clients in this process: they share the bytes in the store.
+    pub(crate) fn unterminated(self) -> Self {
+        match self.0 {
+            Inner::Line(bytes) => Self(Inner::Full(bytes), self.1),
+            other => Self(other, self.1),
+        }
     }
 
     /// A body of many shared parts, sent without assembling it first.
@@ -77,7 +100,7 @@ impl ReplyBody {
 impl ReplyBody {
     /// Whether it is one piece, which is with the transport as soon as it is asked for.
     pub(crate) fn is_whole(&self) -> bool {
-        matches!(self.0, Inner::Full(_))
+        matches!(self.0, Inner::Full(_) | Inner::Line(_))
     }
 
     /// The events of a watch whose client wants them in JSON and whole; otherwise the body.
@@ -110,7 +133,7 @@ impl ReplyBody {
     /// A body known whole.
     pub(crate) fn bytes(&self) -> Option<Bytes> {
         match &self.0 {
-            Inner::Full(bytes) => bytes.clone(),
+            Inner::Full(bytes) | Inner::Line(bytes) => bytes.clone(),
             Inner::Pieces { left, bytes } => {
                 let mut joined = BytesMut::with_capacity(usize::try_from(*bytes).ok()?);
                 left.iter().for_each(|part| joined.extend_from_slice(part));
@@ -124,6 +147,7 @@ impl ReplyBody {
     pub(crate) fn known_size(&self) -> Option<u64> {
         match &self.0 {
             Inner::Full(bytes) => Some(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Inner::Line(bytes) => Some(bytes.as_ref().map_or(0, |b| b.len() as u64 + 1)),
             Inner::Pieces { bytes, .. } => Some(*bytes),
             Inner::Stream(_) | Inner::Watch(_) | Inner::Gzip { .. } => None,
         }
@@ -133,6 +157,7 @@ impl ReplyBody {
     pub(crate) fn compressed(self) -> Self {
         let left = match self.0 {
             Inner::Full(bytes) => bytes.into_iter().collect(),
+            Inner::Line(bytes) => bytes.into_iter().chain([Bytes::from_static(b"\n")]).collect(),
             Inner::Pieces { left, .. } => left,
             other => return Self(other, self.1),
         };
@@ -182,6 +207,10 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Inner::Full(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            // A copy costs less than a frame of its own for the newline.
+            Inner::Line(bytes) => {
+                Poll::Ready(bytes.take().map(|b| Ok(Frame::data([&b[..], b"\n"].concat().into()))))
+            }
             Inner::Pieces { left, bytes } => {
                 let Some(first) = left.pop_front() else { return Poll::Ready(None) };
                 let mut piece = first;
@@ -210,7 +239,7 @@ impl Body for ReplyBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Inner::Full(bytes) => bytes.is_none(),
+            Inner::Full(bytes) | Inner::Line(bytes) => bytes.is_none(),
             Inner::Pieces { left, .. } => left.is_empty(),
             Inner::Stream(_) | Inner::Watch(_) => false,
             Inner::Gzip { encoder, .. } => encoder.is_none(),
@@ -232,9 +261,11 @@ pub fn json(code: StatusCode, value: &Value) -> Reply {
     json_bytes(code, line(value))
 }
 
-/// A response of plain text.
+/// A response of plain text. Browsers must not guess another type: it may contain parts of the request.
 pub fn text(code: StatusCode, text: impl Into<String>) -> Reply {
-    with_type(code, "text/plain; charset=utf-8", ReplyBody::full(text.into()))
+    let mut reply = with_type(code, "text/plain; charset=utf-8", ReplyBody::full(text.into()));
+    no_sniffing(&mut reply);
+    reply
 }
 
 /// A response with a content type.
@@ -246,14 +277,37 @@ pub fn with_type(code: StatusCode, content_type: &'static str, body: ReplyBody) 
     reply
 }
 
-/// A failure as a `Status` response.
-pub fn failure(status: &Status) -> Reply {
+/// Forbids browsers to guess the type of a body that contains parts of a request.
+pub fn no_sniffing(reply: &mut Reply) {
+    reply.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+/// A failure as a `Status` response, for a client that accepts what `accepted` says; indented JSON if it accepts
+/// nothing that we have.
+pub fn failure(status: &Status, accepted: Option<Accepted>) -> Reply {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut reply = json(code, &status.to_json());
+    let mut reply = encoded_failure(code, status, accepted);
     if let Some(seconds) = status.retry_after {
         reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     reply
+}
+
+fn encoded_failure(code: StatusCode, status: &Status, accepted: Option<Accepted>) -> Reply {
+    let encoding = accepted.map_or(Encoding::Json, |accepted| accepted.encoding);
+    if encoding != Encoding::Json
+        && let Some(accepted) = accepted
+        && let Ok(reply) = respond::encode_as(accepted, code, &status.to_json())
+    {
+        return reply;
+    }
+    // A status is made of texts and numbers, which always have a JSON form.
+    if accepted.is_none_or(|accepted| accepted.pretty) {
+        return json_bytes(code, serde_json::to_vec_pretty(status).unwrap_or_default());
+    }
+    let mut bytes = serde_json::to_vec(status).unwrap_or_default();
+    bytes.push(b'\n');
+    json_bytes(code, bytes)
 }
 
 /// The response to HEAD: what GET answers, without its body. A body would be a protocol error on HTTP/2.
@@ -266,7 +320,7 @@ pub fn without_body(reply: &mut Reply) {
 
 /// JSON with the newline Go's encoder ends a document with.
 pub fn line(value: &Value) -> Bytes {
-    let mut text = value.to_string();
-    text.push('\n');
+    let mut text = capstan_builtin::text::to_vec(value);
+    text.push(b'\n');
     text.into()
 }

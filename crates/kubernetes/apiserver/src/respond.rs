@@ -43,7 +43,7 @@ fn object(call: &Call, code: StatusCode, bytes: Bytes) -> Result<Reply> {
     let Accepted { encoding, shape, pretty } = call.accepted;
     table::check_shape(shape, call.resource(), false)?;
     if shape == Shape::Whole && encoding == Encoding::Json && !pretty {
-        return Ok(reply::json_bytes(code, bytes));
+        return Ok(reply::with_type(code, negotiation::JSON, ReplyBody::line(bytes)));
     }
     let value = parse(&bytes)?;
     let shaped = match shape {
@@ -62,7 +62,8 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
     table::check_shape(shape, call.resource(), true)?;
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), list.resource_version.to_string().into());
-    if !list.continue_token.is_empty() {
+    // Lists of custom resources always have it upstream.
+    if !list.continue_token.is_empty() || (shape == Shape::Whole && call.resource().custom().is_some()) {
         metadata.insert("continue".into(), list.continue_token.into());
     }
     if let Some(remaining) = list.remaining {
@@ -113,11 +114,21 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
 }
 
 /// A JSON list around bytes that stay as they are, but for the types of built-in items: upstream's typed
-/// lists leave them out, and clients compare.
+/// lists leave them out, and clients compare. A list of custom resources has sorted keys, so its items come first.
 fn parts(head: &Value, items: Vec<Bytes>, untyped: bool) -> Vec<Bytes> {
-    let mut text = head.to_string();
-    text.pop();
-    text.push_str(",\"items\":[");
+    let ending = if untyped {
+        "]}\n".to_owned()
+    } else {
+        format!("],\"kind\":{},\"metadata\":{}}}\n", head["kind"], head["metadata"])
+    };
+    let text = if untyped {
+        let mut text = capstan_builtin::text::to_vec(head);
+        text.pop();
+        text.extend_from_slice(b",\"items\":[");
+        text
+    } else {
+        format!("{{\"apiVersion\":{},\"items\":[", head["apiVersion"]).into_bytes()
+    };
     let mut parts = Vec::with_capacity(items.len() * 2 + 2);
     parts.push(text.into());
     for (n, item) in items.into_iter().enumerate() {
@@ -130,8 +141,54 @@ fn parts(head: &Value, items: Vec<Bytes>, untyped: bool) -> Vec<Bytes> {
             parts.push(item);
         }
     }
-    parts.push(Bytes::from_static(b"]}\n"));
+    parts.push(ending.into());
     parts
+}
+
+/// Compact JSON with line breaks and two spaces per level, in the order of the text.
+pub(crate) fn indented(compact: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(compact.len() * 2);
+    let (mut quoted, mut escaped, mut depth) = (false, false, 0_usize);
+    let new_line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b"  ", depth).flatten());
+    };
+    for (n, byte) in compact.iter().copied().enumerate() {
+        if quoted {
+            out.push(byte);
+            quoted = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        let empty = |close: u8| compact.get(n + 1) == Some(&close);
+        match byte {
+            b'{' | b'[' => {
+                out.push(byte);
+                if !empty(byte + 2) {
+                    depth += 1;
+                    new_line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                if !matches!(compact.get(n.wrapping_sub(1)), Some(b'{' | b'[')) {
+                    depth = depth.saturating_sub(1);
+                    new_line(&mut out, depth);
+                }
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                new_line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            b'"' => {
+                quoted = true;
+                out.push(byte);
+            }
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 /// Adds the pieces of a compact JSON object that are left without `apiVersion` and `kind`. Stored objects
@@ -194,18 +251,17 @@ pub(crate) fn encode(call: &Call, code: StatusCode, value: &Value) -> Result<Rep
 pub(crate) fn encode_as(accepted: Accepted, code: StatusCode, value: &Value) -> Result<Reply> {
     Ok(match accepted.encoding {
         Encoding::Json if accepted.pretty => {
-            let text = serde_json::to_string_pretty(value).map_err(Status::internal)?;
-            reply::json_bytes(code, text)
+            reply::json_bytes(code, indented(&capstan_builtin::text::to_vec(value)))
         }
         Encoding::Json => reply::json(code, value),
         Encoding::Yaml => {
-            let text = serde_saphyr::to_string(value).map_err(Status::internal)?;
-            reply::with_type(code, "application/yaml", ReplyBody::full(text))
+            reply::with_type(code, "application/yaml", ReplyBody::full(crate::yaml::to_string(value)))
         }
-        Encoding::Protobuf => {
-            let bytes = protobuf(value)?;
-            reply::with_type(code, "application/vnd.kubernetes.protobuf", ReplyBody::full(bytes))
-        }
+        Encoding::Protobuf => match capstan_builtin::protobuf::encode(value) {
+            Some(bytes) => reply::with_type(code, negotiation::PROTOBUF, ReplyBody::full(bytes)),
+            // Clients that prefer protobuf read the content type.
+            None => reply::json(code, value),
+        },
     })
 }
 
@@ -318,6 +374,13 @@ fn put_field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn indented_json_keeps_its_order_and_its_texts() {
+        let text = br#"{"b":[],"a":{"x":"{\\\",:[","y":[1,{}]}}"#;
+        let expected = "{\n  \"b\": [],\n  \"a\": {\n    \"x\": \"{\\\\\\\",:[\",\n    \"y\": [\n      1,\n      {}\n    ]\n  }\n}";
+        assert_eq!(String::from_utf8(indented(text)).unwrap(), expected);
+    }
 
     #[test]
     fn items_lose_their_type_and_nothing_else() {

@@ -2,12 +2,15 @@
 
 use ::http::StatusCode;
 use bytes::Bytes;
+use capstan_builtin as builtin;
+use capstan_builtin::decode::Words;
 use serde_json::Value;
 
 use crate::auth::{Authenticator, review};
 use crate::call::Call;
 use crate::http::options::WriteKind;
 use crate::negotiation;
+use crate::ownership;
 use crate::registry::Resource;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
@@ -22,6 +25,8 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 pub(crate) async fn create(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let object = call.decode(body, options.field_validation)?;
+    // As upstream, every object that is created has owners of its fields, also one that is not stored.
+    let object = ownership::update(call, None, object, &call.manager(&options.field_manager)).await?;
     let authorizer = &*call.parts.authorizer;
     let answer = match call.resource().plural.as_str() {
         "tokenreviews" => {
@@ -54,6 +59,14 @@ pub(crate) fn create_token(call: &Call, authenticator: &Authenticator, body: &By
     }
     request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["kind"] = "TokenRequest".into();
+    let (group, version, kind) = ("authentication.k8s.io", "v1", "TokenRequest");
+    builtin::decode::settle_with(Words::Decoder, group, version, kind, &mut request.clone()).map_err(
+        |error| {
+            Status::undecodable(error, |why| {
+                Status::bad_request(builtin::decode::bad_request(why, version, kind))
+            })
+        },
+    )?;
     let tokens = authenticator.tokens();
     tokens.prepare_request(call.namespace(), call.name(), &mut request)?;
     if !options.dry_run {

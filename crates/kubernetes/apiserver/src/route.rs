@@ -96,6 +96,8 @@ pub(crate) struct Route {
 pub(crate) enum Refusal {
     /// Nothing is served there.
     NotFound,
+    /// A custom resource has no such subresource.
+    Subresource,
     /// The method is not supported there.
     Method,
     /// The collection of a custom resource does not support the verb without a name.
@@ -110,12 +112,15 @@ impl Route {
         }
         // Watches by path prefix were GETs too.
         let verb = Verb::parse(&info.verb)
-            .filter(|verb| *verb != Verb::Watch || matches!(info.method, Method::GET | Method::HEAD));
+            .filter(|verb| *verb != Verb::Watch || matches!(info.method, Method::GET | Method::HEAD))
+            // Upstream's router has no HEAD; custom resources are served without it.
+            .filter(|_| info.method != Method::HEAD || resource.custom().is_some());
         let mut subresource = None;
         let allowed = if !info.subresource.is_empty() {
             let index = resource.subresources.iter().position(|s| s.name == info.subresource);
             // Subresources were never watched by path prefix.
-            let index = index.filter(|_| info.verb != "watch").ok_or(Refusal::NotFound)?;
+            let missing = if resource.custom().is_some() { Refusal::Subresource } else { Refusal::NotFound };
+            let index = index.filter(|_| info.verb != "watch").ok_or(missing)?;
             subresource = Some(index);
             verb.filter(|verb| resource.subresources[index].verbs.contains(&verb.as_str()))
         } else {
@@ -131,7 +136,10 @@ impl Route {
             let is_custom = resource.custom().is_some();
             match verb {
                 // Upstream has no routes for custom resources: their handler rejects with another error.
-                Some(verb) if is_custom && !here.contains(&verb) && scope == Scope::AllNamespaces => {
+                verb if is_custom
+                    && scope == Scope::AllNamespaces
+                    && verb.is_none_or(|verb| !here.contains(&verb)) =>
+                {
                     return Err(Refusal::NotFound);
                 }
                 Some(Verb::Update | Verb::Patch) if is_custom && !info.is_item => {
@@ -216,35 +224,39 @@ impl Route {
 
 impl Refusal {
     /// The error response.
-    pub fn reply(self, resource: &Resource, info: &RequestInfo) -> Reply {
+    pub fn reply(self, resource: &Resource, info: &RequestInfo) -> Result<Reply, Status> {
         match self {
             Self::NotFound => not_found(info),
+            Self::Subresource => Err(Status::not_found(&resource.group, &resource.plural, &info.name)),
             Self::Method if resource.custom().is_some() => {
-                let status = Status::method_not_supported(&resource.group, &resource.plural, &info.verb);
-                reply::failure(&status)
+                Err(Status::method_not_supported(&resource.group, &resource.plural, &info.verb))
             }
-            Self::Method => reply::failure(&method_not_allowed()),
-            Self::Nameless => reply::failure(&Status::bad_request("name must be provided")),
+            Self::Method => Err(method_not_allowed()),
+            Self::Nameless => Err(Status::bad_request("name must be provided")),
         }
     }
 }
 
 /// 404 for an unknown path. Upstream's API groups respond with a `Status`, everything else with plain text.
-pub(crate) fn not_found(info: &RequestInfo) -> Reply {
+pub(crate) fn not_found(info: &RequestInfo) -> Result<Reply, Status> {
     let mut parts = info.path.split('/').skip(1);
     let in_api = match parts.next() {
         Some("api") => true,
-        Some("apis") => {
-            let group = parts.next().unwrap_or_default();
-            !group.is_empty() && capstan_builtin::kinds().iter().any(|kind| kind.group == group)
-        }
-        _ => false,
+        Some("apis") => is_builtin_group(parts.next().unwrap_or_default()),
+        // Its router has these too, and answers for what is below them.
+        _ => ["/version/", "/openid/v1/jwks/"].iter().any(|root| info.path.starts_with(root)),
     };
-    if in_api {
-        reply::failure(&Status::no_such_path())
-    } else {
-        reply::text(StatusCode::NOT_FOUND, "404 page not found\n")
-    }
+    if in_api { Err(Status::no_such_path()) } else { Ok(page_not_found()) }
+}
+
+/// 404 outside of the API.
+pub(crate) fn page_not_found() -> Reply {
+    reply::text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// Whether a group has built-in kinds.
+pub(crate) fn is_builtin_group(group: &str) -> bool {
+    !group.is_empty() && capstan_builtin::kinds().iter().any(|kind| kind.group == group)
 }
 
 /// 405 of upstream's router.

@@ -116,7 +116,15 @@ impl Server {
         about.record = audit.map(|audit| Record::new(audit, &self.parts.env, &id, &head, &info));
         let (mut reply, failure) = match self.answer(&head, info, query, body, &mut about).await {
             Ok(reply) => (reply, None),
-            Err(status) => (reply::failure(&status), Some(status)),
+            Err(status) => {
+                let accept = text(&head.headers, header::ACCEPT);
+                let accepted = negotiation::accept_error(accept.as_deref(), wants_pretty(&head));
+                let mut reply = reply::failure(&status, accepted);
+                if about.denied {
+                    reply::no_sniffing(&mut reply);
+                }
+                (reply, Some(status))
+            }
         };
         drop(in_flight);
         if let Some(mut record) = about.record.take() {
@@ -196,7 +204,9 @@ impl Server {
             record.identified(&user, &info).await;
         }
         let mut request = attributes(&info, user);
-        if let Some(user) = crate::auth::impersonated(&head.headers, &request, &*self.parts.authorizer)? {
+        let impersonated = crate::auth::impersonated(&head.headers, &request, &*self.parts.authorizer)
+            .inspect_err(|_| about.denied = true)?;
+        if let Some(user) = impersonated {
             if let Some(record) = &mut about.record {
                 record.impersonates(&user);
             }
@@ -215,12 +225,13 @@ impl Server {
             record.authorized(decision.allowed(), decision.reason());
         }
         if !decision.allowed() {
+            about.denied = true;
             return Err(crate::auth::forbidden(&request, decision.reason()));
         }
         let user = request.user;
 
         if info.has_empty_segment {
-            return Ok(route::not_found(&info));
+            return route::not_found(&info);
         }
         if !info.is_resource {
             self.parts.definitions.served().await;
@@ -232,12 +243,12 @@ impl Server {
             registry = self.parts.registry.load_full();
         }
         let Some(resource) = registry.find(&info.group, &info.version, &info.resource) else {
-            return Ok(route::not_found(&info));
+            return route::not_found(&info);
         };
         about.resource = Some(resource.clone());
         let route = match Route::resolve(resource, &info) {
             Ok(route) => route,
-            Err(refusal) => return Ok(refusal.reply(resource, &info)),
+            Err(refusal) => return refusal.reply(resource, &info),
         };
         if let Some(text) = resource.behaviour.as_ref().and_then(|b| b.deprecation.as_deref()) {
             warnings.add(text);
@@ -246,11 +257,12 @@ impl Server {
         }
         let endpoint = endpoint(&route);
         let accept = text(&head.headers, header::ACCEPT);
-        let accepted = if route.verb() == Verb::Watch {
+        let mut accepted = if route.verb() == Verb::Watch {
             negotiation::accept_watch(accept.as_deref(), endpoint)?
         } else {
             negotiation::accept(accept.as_deref(), endpoint)?
         };
+        accepted.pretty |= wants_pretty(head);
         let call = Arc::new(Call {
             parts: self.parts.clone(),
             registry,
@@ -288,6 +300,8 @@ struct About {
     annotations: AuditAnnotations,
     classification: Option<Classification>,
     record: Option<Record>,
+    /// Whether the authorizer refused it.
+    denied: bool,
 }
 
 /// The endpoint type for content negotiation.
@@ -379,6 +393,12 @@ fn is_go_duration(text: &str) -> bool {
         rest = &rest[unit.len()..];
     }
     true
+}
+
+/// Whether a client wants indented JSON, by its query or its name.
+fn wants_pretty(head: &request::Parts) -> bool {
+    let agent = head.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    negotiation::pretty(head.uri.query(), agent)
 }
 
 fn is_apply(headers: &HeaderMap) -> bool {

@@ -2,13 +2,15 @@
 //! mirror apimachinery's `errors` package so that texts agree.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use ::http::StatusCode;
 use capstan_schema::bounded::cut_text;
 use capstan_schema::field::FieldErrors;
 use capstan_schema::memory::Undecodable;
-use serde_json::{Map, Value, json};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::Value;
 
 /// Longest message in bytes. It may contain parts of the request.
 const MAX_MESSAGE: usize = 512 * 1024;
@@ -245,55 +247,59 @@ impl Status {
 
     /// The `v1.Status` object.
     pub fn to_json(&self) -> Value {
-        let mut status = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "code": self.code,
-        });
-        if !self.reason.is_empty() {
-            status["reason"] = self.reason.as_ref().into();
+        // A status is made of texts and numbers, which always have a JSON form.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// The `v1.Status` object with its fields in upstream's order, which a JSON map of ours does not keep.
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_map(None)?;
+        out.serialize_entry("kind", "Status")?;
+        out.serialize_entry("apiVersion", "v1")?;
+        let token = self.continue_token.iter().map(|token| ("continue", token));
+        out.serialize_entry("metadata", &token.collect::<BTreeMap<_, _>>())?;
+        out.serialize_entry("status", "Failure")?;
+        if !self.message.is_empty() {
+            out.serialize_entry("message", &self.message)?;
         }
-        if let Some(token) = &self.continue_token {
-            status["metadata"]["continue"] = token.as_str().into();
+        if !self.reason.is_empty() {
+            out.serialize_entry("reason", &self.reason)?;
         }
         if let Some(details) = &self.details {
-            status["details"] = details.to_json();
+            out.serialize_entry("details", details)?;
         }
-        status
+        out.serialize_entry("code", &self.code)?;
+        out.end()
     }
 }
 
-impl Details {
-    fn to_json(&self) -> Value {
-        let mut out = Map::new();
-        let mut text = |key: &str, value: &str| {
-            if !value.is_empty() {
-                out.insert(key.into(), value.into());
-            }
-        };
-        text("name", &self.name);
-        text("group", &self.group);
-        text("kind", &self.kind);
-        text("uid", &self.uid);
+impl Serialize for Details {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_map(None)?;
+        let texts = [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)];
+        for (key, value) in texts.into_iter().filter(|(_, value)| !value.is_empty()) {
+            out.serialize_entry(key, value)?;
+        }
         if !self.causes.is_empty() {
-            let causes: Vec<Value> = self.causes.iter().map(Cause::to_json).collect();
-            out.insert("causes".into(), causes.into());
+            out.serialize_entry("causes", &self.causes)?;
         }
         if self.retry_after_seconds > 0 {
-            out.insert("retryAfterSeconds".into(), self.retry_after_seconds.into());
+            out.serialize_entry("retryAfterSeconds", &self.retry_after_seconds)?;
         }
-        Value::Object(out)
+        out.end()
     }
 }
 
-impl Cause {
-    fn to_json(&self) -> Value {
-        let mut out = Map::new();
-        for (key, value) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
-            if !value.is_empty() {
-                out.insert(key.into(), value.as_str().into());
-            }
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_map(None)?;
+        let texts = [("reason", &self.reason), ("message", &self.message), ("field", &self.field)];
+        for (key, value) in texts.into_iter().filter(|(_, value)| !value.is_empty()) {
+            out.serialize_entry(key, value)?;
         }
-        Value::Object(out)
+        out.end()
     }
 }
 

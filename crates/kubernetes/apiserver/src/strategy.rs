@@ -117,6 +117,21 @@ pub(crate) fn normalise(
     normalise_with(Words::Decoder, resource, object, strict)
 }
 
+/// Normalises the result of an apply. Nulls that the applied configuration sets stay, for validation to reject.
+pub(crate) fn normalise_applied(
+    resource: &Resource,
+    object: &mut Value,
+) -> std::result::Result<(), Undecodable> {
+    match &resource.origin {
+        Origin::Custom(custom) if object["kind"] == *resource.kind => {
+            let options =
+                Decode { preserve_unknown: custom.preserve_unknown, drop_malformed: false, keep_nulls: true };
+            decode(object, &resource.schema, options).map(drop)
+        }
+        _ => normalise(resource, object, &mut Texts::default()),
+    }
+}
+
 /// Like [`normalise`], with errors of the given kind.
 pub(crate) fn normalise_with(
     words: Words,
@@ -133,7 +148,11 @@ pub(crate) fn normalise_with(
         // An object of another kind has no schema here; validation rejects it.
         Origin::Custom(_) if object["kind"] != *resource.kind => {}
         Origin::Custom(custom) => {
-            let options = Decode { preserve_unknown: custom.preserve_unknown, drop_malformed: false };
+            let options = Decode {
+                preserve_unknown: custom.preserve_unknown,
+                drop_malformed: false,
+                keep_nulls: false,
+            };
             strict.append(decode(object, &resource.schema, options)?.quoted("unknown field"));
         }
     }
@@ -167,6 +186,12 @@ pub(crate) fn normalise_text(resource: &Resource, text: &[u8], max_depth: usize)
     }
     fill_in(resource, &mut object);
     Some(object)
+}
+
+/// The strict decoding errors of a body in the order of its text, which a parsed object does not have.
+pub(crate) fn strict_errors(resource: &Resource, text: &[u8]) -> Option<Texts> {
+    let id = builtin::table::table().kind(&resource.group, &resource.version, &resource.kind)?;
+    builtin::decode::from_slice(id, text).ok().map(|decoded| decoded.strict)
 }
 
 /// Nesting depth of a JSON text.
@@ -300,6 +325,7 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
             }
         }
     }
+    object.meta_mut().remove("selfLink");
     if object.uid().is_empty() {
         object.set_meta("uid", current.uid());
     }
@@ -333,6 +359,7 @@ pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
         meta::validate_object_meta(metadata, resource.namespaced, meta::path_segment, &path),
     )?;
     warn_of_finalizers(call, object, None);
+    warn_of_fields(call, object, None);
     Ok(())
 }
 
@@ -357,6 +384,7 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
     ensure_valid(call, object, result)?;
     refuse(call, object, references::check(call, object, Some(current)))?;
     warn_of_finalizers(call, object, Some(current));
+    warn_of_fields(call, object, Some(current));
     Ok(())
 }
 
@@ -415,7 +443,25 @@ fn refuse(call: &Call, object: &Value, errors: FieldErrors) -> Result<()> {
         return Ok(());
     }
     let kind = object["kind"].as_str().unwrap_or(&call.resource().kind);
-    Err(Status::invalid(&call.resource().group, kind, object.name(), errors))
+    // Of a custom resource, upstream names the group that the object claims.
+    let group = match object["apiVersion"].as_str() {
+        Some(api_version) if call.resource().custom().is_some() => {
+            api_version.split_once('/').map_or("", |(group, _)| group)
+        }
+        // Events of both groups are one kind, which is validated as that of the core group.
+        _ if kind == "Event" => "",
+        _ => &call.resource().group,
+    };
+    Err(Status::invalid(group, kind, object.name(), errors))
+}
+
+/// Warns about valid fields of built-in kinds that are probably mistakes.
+fn warn_of_fields(call: &Call, object: &Value, current: Option<&Value>) {
+    let resource = call.resource();
+    if resource.custom().is_none() && call.subresource().is_empty() {
+        let all = builtin::warnings::of(&resource.group, &resource.kind, object, current);
+        all.into_iter().for_each(|text| call.warnings.add(text));
+    }
 }
 
 /// Warns about finalizers of custom resources without a domain.

@@ -25,7 +25,10 @@ pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &By
         ("binding", Verb::Create) => bind(call, body).await,
         ("portforward", _) => portforward::serve(call).await,
         // The Pod backend only supports port forwarding so far.
-        (what @ ("attach" | "exec" | "log" | "proxy"), _) => Err(portforward::runs_no_pods(what)),
+        (what @ ("attach" | "exec" | "log" | "proxy"), _) => {
+            let exists = call.parts.store.get(&call.resource().bucket, &call.key()).is_some();
+            Err(if exists { portforward::runs_no_pods(what) } else { call.not_found() })
+        }
         (_, Verb::Get) => verbs::read::get(call).await,
         (_, Verb::Update) => verbs::update::update(call, body).await,
         (_, Verb::Patch) => verbs::patch::patch(call, body).await,
@@ -38,11 +41,11 @@ async fn evict(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let eviction =
         call.parse(body, crate::negotiation::body(call.content_type.as_deref(), call.endpoint())?)?.value;
-    let entry = call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
-    let pod = call.load(&entry).await?;
     if eviction.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
+    let entry = call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let pod = call.load(&entry).await?;
     crate::disruption::permit(call, &pod, options.dry_run).await?;
     let mut delete = match eviction.get("deleteOptions") {
         Some(Value::Null) | None => DeleteOptions::default(),
@@ -61,6 +64,9 @@ async fn bind(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let binding =
         call.parse(body, crate::negotiation::body(call.content_type.as_deref(), call.endpoint())?)?.value;
+    if binding.name() != call.name() {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
     let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
     if node.is_empty() {
         return Err(Status::bad_request("target.name: Required value: name the node the pod is bound to"));

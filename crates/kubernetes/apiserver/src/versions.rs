@@ -84,7 +84,8 @@ impl Call {
         }
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
-        Ok(self.parts.in_version(self.resource(), value, entry).await?.to_string().into())
+        let value = self.parts.in_version(self.resource(), value, entry).await?;
+        Ok(capstan_builtin::text::to_vec(&value).into())
     }
 }
 
@@ -170,7 +171,9 @@ impl ServerParts {
 
 /// The bytes of a rendered object, cached on its entry.
 fn remember(resource: &Resource, entry: &Entry<Digest>, value: &Value) -> Bytes {
-    let Some(custom) = resource.custom() else { return value.to_string().into() };
+    let Some(custom) = resource.custom() else {
+        return capstan_builtin::text::to_vec(value).into();
+    };
     if is_current(entry, custom) && *entry.digest().api_version == *resource.api_version() {
         return entry.value.clone();
     }

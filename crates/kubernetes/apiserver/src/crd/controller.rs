@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::CLEANUP_FINALIZER;
 use crate::call::Call;
@@ -88,7 +88,7 @@ impl Definitions {
     }
 
     /// The first name that another definition of the group has.
-    fn conflict(&self, crd: &Value) -> Option<(&'static str, String)> {
+    fn judge(&self, crd: &Value) -> NamesVerdict {
         let known = self.known.lock();
         let group = crd["spec"]["group"].as_str().unwrap_or_default();
         let others: Vec<&Known> = known
@@ -99,24 +99,46 @@ impl Definitions {
         let names = &crd["spec"]["names"];
         let taken = |name: &str| others.iter().any(|k| k.names.iter().any(|n| n == name));
         let kind_taken = |kind: &str| others.iter().any(|k| k.kinds.iter().any(|n| n == kind));
-        let text = |key: &str| names[key].as_str().unwrap_or_default().to_owned();
-        if taken(&text("plural")) {
-            return Some(("PluralConflict", text("plural")));
+        let mut accepted = match &crd["status"]["acceptedNames"] {
+            Value::Object(accepted) => accepted.clone(),
+            _ => Map::new(),
+        };
+        let mut conflict = None;
+        for (field, reason) in [
+            ("plural", "PluralConflict"),
+            ("singular", "SingularConflict"),
+            ("shortNames", "ShortNamesConflict"),
+            ("kind", "KindConflict"),
+            ("listKind", "ListKindConflict"),
+        ] {
+            let wanted: Vec<&str> = match &names[field] {
+                Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+                one => one.as_str().into_iter().collect(),
+            };
+            let is_kind = field.to_ascii_lowercase().ends_with("kind");
+            // The last conflict is the one that is reported.
+            match wanted.iter().find(|name| if is_kind { kind_taken(name) } else { taken(name) }) {
+                Some(name) => conflict = Some((reason, (*name).to_owned())),
+                None => accept(&mut accepted, field, &names[field]),
+            }
         }
-        if taken(&text("singular")) {
-            return Some(("SingularConflict", text("singular")));
-        }
-        let short = names["shortNames"].as_array().cloned().unwrap_or_default();
-        if let Some(name) = short.iter().filter_map(Value::as_str).find(|n| taken(n)) {
-            return Some(("ShortNamesConflict", name.to_owned()));
-        }
-        if kind_taken(&text("kind")) {
-            return Some(("KindConflict", text("kind")));
-        }
-        if kind_taken(&text("listKind")) {
-            return Some(("ListKindConflict", text("listKind")));
-        }
-        None
+        accept(&mut accepted, "categories", &names["categories"]);
+        NamesVerdict { accepted, conflict }
+    }
+}
+
+/// Which names a definition gets.
+struct NamesVerdict {
+    accepted: Map<String, Value>,
+    /// The reason, and the name that another definition has.
+    conflict: Option<(&'static str, String)>,
+}
+
+fn accept(accepted: &mut Map<String, Value>, field: &str, name: &Value) {
+    if name.is_null() {
+        accepted.remove(field);
+    } else {
+        accepted.insert(field.to_owned(), name.clone());
     }
 }
 
@@ -225,13 +247,13 @@ async fn reconcile(parts: &Arc<ServerParts>, name: &str) -> Result<Stage> {
         }
         return empty(parts, name, &crd).await;
     }
-    let conflict = parts.definitions.conflict(&crd);
-    let learned = conflict.is_none() && parts.definitions.update(&crd);
+    let verdict = parts.definitions.judge(&crd);
+    let learned = verdict.conflict.is_none() && parts.definitions.update(&crd);
     if learned && !has_condition(&crd, "Established") {
         // Discovery lists it only once it is Established, so that clients who discover it can update it without a
         // conflict. Clients that see Established and request it meanwhile wait.
         let _establishing = parts.definitions.establishing.write().await;
-        if let Err(status) = edit_status(parts, name, Edit::Names(conflict)).await {
+        if let Err(status) = edit_status(parts, name, Edit::Names(verdict)).await {
             parts.definitions.forget(name);
             return Err(status);
         }
@@ -241,7 +263,7 @@ async fn reconcile(parts: &Arc<ServerParts>, name: &str) -> Result<Stage> {
     if learned {
         publish(parts);
     }
-    edit_status(parts, name, Edit::Names(conflict)).await?;
+    edit_status(parts, name, Edit::Names(verdict)).await?;
     Ok(Stage::Done)
 }
 
@@ -297,8 +319,8 @@ async fn edit_status(parts: &Arc<ServerParts>, name: &str, edit: Edit) -> Result
 }
 
 enum Edit {
-    /// The names are accepted, or this one conflicts.
-    Names(Option<(&'static str, String)>),
+    /// The names are accepted, or one conflicts.
+    Names(NamesVerdict),
     /// Number of objects left.
     InProgress(usize),
     /// No object is left.
@@ -310,7 +332,7 @@ impl Change for Edit {
         let mut crd = current.clone();
         let now = call.parts.env.now_rfc3339();
         match self {
-            Self::Names(None) => {
+            Self::Names(NamesVerdict { conflict: None, .. }) => {
                 crd["status"]["acceptedNames"] = crd["spec"]["names"].clone();
                 set_condition(&mut crd, &now, "NamesAccepted", "True", "NoConflicts", "no conflicts found");
                 set_condition(
@@ -322,7 +344,8 @@ impl Change for Edit {
                     "the initial names have been accepted",
                 );
             }
-            Self::Names(Some((reason, name))) => {
+            Self::Names(NamesVerdict { accepted, conflict: Some((reason, name)) }) => {
+                crd["status"]["acceptedNames"] = accepted.clone().into();
                 let message = format!("{name:?} is already in use");
                 set_condition(&mut crd, &now, "NamesAccepted", "False", reason, &message);
                 if !has_condition(current, "Established") {

@@ -113,7 +113,7 @@ fn listed_subresources(resource: &Resource) -> Vec<&crate::registry::Subresource
 }
 
 fn render(value: &serde_json::Value) -> Bytes {
-    value.to_string().into()
+    crate::reply::line(value)
 }
 
 #[cfg(test)]

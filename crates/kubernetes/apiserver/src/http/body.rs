@@ -71,8 +71,9 @@ pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Unde
     Ok(Decoded { value, duplicates: walk.duplicates.into_inner() })
 }
 
-/// Decodes one YAML document by the YAML 1.1 rules of kubectl and the API server.
+/// Decodes the first YAML document by the YAML 1.1 rules of kubectl and the API server.
 pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Undecodable> {
+    let bytes = first_document(bytes);
     // Most YAML bodies are JSON, which is YAML: clients send apply configurations that way. Duplicates are reported
     // with the YAML form of the error.
     if bytes.trim_ascii_start().first() == Some(&b'{') {
@@ -104,6 +105,25 @@ pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Unde
         return Err(format!("document is nested deeper than {max_depth} levels").into());
     }
     Ok(Decoded { value, duplicates })
+}
+
+/// The text up to the marker that begins a second document: upstream ignores what follows.
+fn first_document(bytes: &[u8]) -> &[u8] {
+    let mut begun = false;
+    let mut at = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let marker = |mark: &[u8]| {
+            line.strip_prefix(mark).is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+        };
+        let content = line.trim_ascii_start();
+        if begun && (marker(b"---") || marker(b"...")) {
+            return &bytes[..at];
+        }
+        // A marker before any content begins the first document.
+        begun |= !content.is_empty() && !content.starts_with(b"#") && !content.starts_with(b"%");
+        at += line.len();
+    }
+    bytes
 }
 
 /// The parser's own limits bound depth (64 levels), nodes and alias expansion; ours bounds the memory of the result.
@@ -298,6 +318,15 @@ impl<'de> Visitor<'de> for Node<'_> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn only_the_first_document_of_a_yaml_body_counts() {
+        for text in ["a: 1\n---\na: 2\n", "---\na: 1\n---\na: [", "# c\n\n---\na: 1\n...\n{", "a: 1\n--- x\n"]
+        {
+            assert_eq!(yaml(text.as_bytes(), MAX_DEPTH).unwrap().value, json!({"a": 1}), "{text}");
+        }
+        assert_eq!(yaml(b"a: ---x\nb: |\n  ---\n", MAX_DEPTH).unwrap().value["b"], "---\n");
+    }
 
     #[test]
     fn duplicate_fields_are_named_by_path_and_the_last_wins() {

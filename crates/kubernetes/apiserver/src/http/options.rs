@@ -1,5 +1,6 @@
 //! Query parameters of resource requests, validated with upstream's texts.
 
+use std::num::IntErrorKind;
 use std::time::Duration;
 
 use capstan_schema::field::{BadValue, ErrorKind, FieldError};
@@ -8,6 +9,7 @@ use capstan_schema::path::Path;
 use capstan_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};
 
+use crate::call::{go_type, not_registered, type_of};
 use crate::status::{Result, Status};
 
 /// Most objects of a page, whatever the request.
@@ -117,8 +119,12 @@ impl Query {
     fn integer(&self, key: &str) -> Result<Option<i64>> {
         match self.get(key) {
             None | Some("") => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| {
-                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            Some(text) => text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
             }),
         }
     }
@@ -286,10 +292,29 @@ impl DeleteOptions {
     /// Delete options given as a body.
     pub fn from_body(body: &Value) -> Result<Self> {
         let mut errors = Vec::new();
-        let kind = body.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
-        if kind != "DeleteOptions" {
-            return Err(Status::bad_request("decoded object cannot be converted to DeleteOptions"));
+        let (api_version, kind) = type_of(body).map_err(Status::bad_request)?;
+        if !matches!(kind.as_str(), "" | "DeleteOptions") {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+            let known = capstan_builtin::table::table().kind(group, version, &kind).is_some();
+            return Err(Status::bad_request(if known {
+                "decoded object cannot be converted to DeleteOptions".to_owned()
+            } else {
+                not_registered(&kind, &api_version)
+            }));
         }
+        let wrong = |field: &str, expected: &str, fits: fn(&Value) -> bool| match body.get(field) {
+            None | Some(Value::Null) => Ok(()),
+            Some(value) if fits(value) => Ok(()),
+            Some(value) => Err(Status::bad_request(format!(
+                "json: cannot unmarshal {} into Go struct field DeleteOptions.{field} of type {expected}",
+                go_type(value)
+            ))),
+        };
+        wrong("gracePeriodSeconds", "int64", Value::is_i64)?;
+        wrong("propagationPolicy", "v1.DeletionPropagation", Value::is_string)?;
+        wrong("orphanDependents", "bool", Value::is_boolean)?;
+        wrong("dryRun", "[]string", Value::is_array)?;
+        wrong("preconditions", "v1.Preconditions", Value::is_object)?;
         let dry_run_values: Vec<&str> = body
             .get("dryRun")
             .and_then(Value::as_array)

@@ -95,7 +95,7 @@ pub enum Shape {
 /// The result of negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
-    /// Encoding of the response. [`Encoding::Protobuf`] only if the client accepts nothing else.
+    /// Encoding of the response.
     pub encoding: Encoding,
     pub shape: Shape,
     /// Whether the header requests indented JSON (`pretty=1`).
@@ -115,27 +115,39 @@ pub enum Endpoint {
     Document,
 }
 
+/// Negotiates a document of upstream's router, which compares plain media types as for built-in kinds.
+pub fn accept_routed(header: Option<&str>) -> Result<Accepted, Status> {
+    check_route_produces(header.unwrap_or(""), Endpoint::BuiltIn)?;
+    accept(header, Endpoint::Document)
+}
+
 /// Negotiates a response. `header` is the first `Accept` header, if any.
 pub fn accept(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Status> {
     let header = header.unwrap_or("");
     if matches!(endpoint, Endpoint::BuiltIn | Endpoint::BuiltInCollection) {
         check_route_produces(header, endpoint)?;
     }
-    choose(header, endpoint, false).ok_or_else(|| not_acceptable(&OBJECT_TYPES))
+    choose(header, endpoint).ok_or_else(|| not_acceptable(&OBJECT_TYPES))
+}
+
+/// Negotiates the encoding of an error; `None` if the client accepts none that we have. Errors are never tables.
+pub fn accept_error(header: Option<&str>, pretty: bool) -> Option<Accepted> {
+    let mut accepted = choose(header.unwrap_or(""), Endpoint::Document)?;
+    accepted.pretty |= pretty;
+    Some(accepted)
 }
 
 /// Negotiates a watch. YAML cannot be streamed.
 pub fn accept_watch(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Status> {
     // As upstream, errors of the negotiation without a stream come first.
-    accept(header, endpoint)?;
-    choose(header.unwrap_or(""), endpoint, true).filter(|accepted| accepted.encoding.streams()).ok_or_else(
-        || {
-            not_acceptable(&[
-                "application/json;stream=watch",
-                "application/vnd.kubernetes.protobuf;stream=watch",
-            ])
-        },
-    )
+    let accepted = accept(header, endpoint)?;
+    if accepted.encoding.streams() {
+        return Ok(accepted);
+    }
+    Err(not_acceptable(&[
+        "application/json;stream=watch",
+        "application/vnd.kubernetes.protobuf;stream=watch",
+    ]))
 }
 
 /// Whether the client requests aggregated discovery for `/api` and `/apis`: any clause that names it wins, whatever
@@ -192,21 +204,36 @@ fn check_route_produces(header: &str, endpoint: Endpoint) -> Result<(), Status> 
     }
     let acceptable = header.is_empty()
         || header.split(',').any(|clause| {
-            let media_type = clause.split(';').next().unwrap_or("").trim_matches(' ');
+            let media_type = bare(clause);
             media_type == "*/*" || produced.contains(&media_type)
         });
     if acceptable {
         return Ok(());
     }
-    Err(from_router(Status::not_acceptable(format!(
-        "406: Not Acceptable\n\nAvailable representations: {}",
-        produced.join(", ")
-    ))))
+    Err(not_acceptable_by_router(&produced))
 }
 
-/// The best (clause, encoding): clauses by weight, encodings in the server's order. Protobuf is replaced by JSON if
-/// another clause accepts the same shape as JSON, except for metadata.
-fn choose(header: &str, endpoint: Endpoint, watch: bool) -> Option<Accepted> {
+/// 406 of upstream's router.
+pub(crate) fn not_acceptable_by_router(produced: &[&str]) -> Status {
+    from_router(Status::not_acceptable(format!(
+        "406: Not Acceptable\n\nAvailable representations: {}",
+        produced.join(", ")
+    )))
+}
+
+/// Whether a client accepts JSON, as the router compares: literally, or anything.
+pub fn accepts_json(header: Option<&str>) -> bool {
+    let header = header.unwrap_or("");
+    header.is_empty() || header.split(',').any(|clause| matches!(bare(clause), "*/*" | JSON))
+}
+
+/// The media type of a clause, without parameters.
+fn bare(clause: &str) -> &str {
+    clause.split(';').next().unwrap_or("").trim_matches(' ')
+}
+
+/// The best (clause, encoding): clauses by weight, encodings in the server's order.
+fn choose(header: &str, endpoint: Endpoint) -> Option<Accepted> {
     if header.is_empty() {
         return Some(Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false });
     }
@@ -214,15 +241,7 @@ fn choose(header: &str, endpoint: Endpoint, watch: bool) -> Option<Accepted> {
     let mut candidates = clauses.iter().flat_map(|clause| {
         Encoding::ALL.into_iter().filter_map(move |encoding| allowed(clause, encoding, endpoint))
     });
-    let first = candidates.next()?;
-    // Metadata is sent as protobuf: clients that request it compare the types of items, which only JSON has.
-    let metadata =
-        matches!(first.shape, Shape::Metadata(MetaVersion::V1) | Shape::MetadataList(MetaVersion::V1));
-    if first.encoding != Encoding::Protobuf || metadata {
-        return Some(first);
-    }
-    let usable = |c: &Accepted| c.encoding == Encoding::Json || (!watch && c.encoding == Encoding::Yaml);
-    Some(candidates.find(|other| other.shape == first.shape && usable(other)).unwrap_or(first))
+    candidates.next()
 }
 
 /// The result of a clause and an encoding, if the endpoint supports it.

@@ -17,7 +17,7 @@ fn accept_headers_of_real_clients_are_understood() {
         ("application/yaml", plain(Encoding::Yaml)),
         ("application/json;q=0.1, application/yaml;q=0.9", plain(Encoding::Yaml)),
         (&kubectl_get, table),
-        ("application/vnd.kubernetes.protobuf,application/json", plain(Encoding::Json)),
+        ("application/vnd.kubernetes.protobuf,application/json", plain(Encoding::Protobuf)),
         ("application/vnd.kubernetes.protobuf", plain(Encoding::Protobuf)),
         (
             "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
@@ -66,7 +66,7 @@ fn a_watch_has_no_yaml_form() {
     let header = "application/json;stream=watch";
     assert_eq!(accept_watch(Some(header), Endpoint::Custom).unwrap(), plain(Encoding::Json));
     let header = "application/vnd.kubernetes.protobuf;stream=watch, application/json";
-    assert_eq!(accept_watch(Some(header), Endpoint::BuiltInCollection).unwrap(), plain(Encoding::Json));
+    assert_eq!(accept_watch(Some(header), Endpoint::BuiltInCollection).unwrap(), plain(Encoding::Protobuf));
 }
 
 #[test]

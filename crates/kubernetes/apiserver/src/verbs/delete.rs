@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use ::http::StatusCode;
 use bytes::Bytes;
+use capstan_schema::memory::Undecodable;
 use capstan_store::{Entry, Expect, Write};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use crate::admission::Operation;
-use crate::call::Call;
+use crate::call::{Call, unparsed};
 use crate::crd;
 use crate::digest::Digest;
+use crate::http::body::{self, MAX_DEPTH};
 use crate::http::options::DeleteOptions;
-use crate::negotiation::{self, Encoding};
+use crate::negotiation::{self, Encoding, Endpoint};
 use crate::object::Meta;
 use crate::pipeline;
 use crate::status::{Result, Status};
@@ -37,6 +39,7 @@ pub(crate) enum Deleted {
 /// Deletes the object in the path.
 pub(crate) async fn delete(call: &Call, body: &Bytes) -> Result<Answer> {
     let options = options(call, body)?;
+    warn_of_orphans(call, &options);
     let deleted = delete_object(call, &call.key(), &options).await?;
     Ok(match deleted {
         Deleted::Pending(object) => {
@@ -73,16 +76,31 @@ pub(crate) async fn delete_collection(call: &Call, body: &Bytes) -> Result<Answe
     }))
 }
 
+/// Pods of a Job outlive it unless the client says otherwise, which surprises.
+fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
+    let resource = call.resource();
+    let chosen = options.propagation.is_some() || options.orphan_dependents.is_some();
+    if resource.group == "batch" && resource.plural == "jobs" && !chosen {
+        call.warnings.add(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+             them or set propagationPolicy=Orphan to suppress this warning",
+        );
+    }
+}
+
 fn options(call: &Call, body: &Bytes) -> Result<DeleteOptions> {
     if body.is_empty() {
         return call.query.delete_options();
     }
-    let encoding = negotiation::body(call.content_type.as_deref(), call.endpoint())?;
+    // Options are a built-in kind, also for custom resources.
+    let encoding = negotiation::body(call.content_type.as_deref(), Endpoint::BuiltIn)?;
     let parsed = match encoding {
-        Encoding::Protobuf => capstan_builtin::protobuf::decode(body)
-            .map_err(|e| Status::undecodable(e.into(), Status::bad_request))?,
-        other => call.parse(body, other)?.value,
+        Encoding::Protobuf => capstan_builtin::protobuf::decode(body).map_err(Undecodable::from),
+        Encoding::Json => body::json(body, MAX_DEPTH).map(|decoded| decoded.value),
+        Encoding::Yaml => body::yaml(body, MAX_DEPTH).map(|decoded| decoded.value),
     };
+    let parsed = parsed
+        .map_err(|error| Status::undecodable(error, |why| Status::bad_request(unparsed(encoding, &why))))?;
     DeleteOptions::from_body(&parsed)
 }
 

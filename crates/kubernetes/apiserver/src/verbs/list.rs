@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Call;
 use crate::digest::Digest;
 use crate::http::options::{ListOptions, MAX_PAGE};
+use crate::object::key;
 use crate::selection::Selection;
 use crate::status::{Result, Status};
 use crate::verbs::{Answer, ListAnswer};
@@ -18,11 +19,13 @@ use crate::verbs::{Answer, ListAnswer};
 /// How long a read waits for a resource version in the future.
 const FUTURE_VERSION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A continue token: the resource version of all pages, and the last key of the previous page.
-#[derive(Serialize, Deserialize)]
+/// A continue token: the resource version of all pages, and the first key of the next one.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Continue {
     v: String,
     rv: i64,
+    /// Where the next page begins, relative to the namespace of the list: a token leads nowhere else.
     start: String,
 }
 
@@ -110,21 +113,23 @@ pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
         };
         (snapshot, None)
     } else {
+        let token = decode_continue(&options.continue_token)?;
         if !matches!(options.resource_version.as_str(), "" | "0") {
             return Err(Status::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let token = decode_continue(&options.continue_token)?;
         // A negative version means a token that continues with the current state.
         let snapshot = match u64::try_from(token.rv) {
             Ok(revision) => store.snapshot_at(bucket, revision).map_err(|e| expired_page(&e, &token))?,
             Err(_) => store.snapshot(bucket),
         };
-        (snapshot, Some(token.start))
+        (snapshot, Some(key(call.namespace(), &token.start)))
     };
 
-    let limit = if options.limit == 0 { usize::MAX } else { options.limit.min(MAX_PAGE) };
+    // Upstream answers from its cache for version 0, which has no pages.
+    let from_cache = options.resource_version == "0" && options.continue_token.is_empty() && !exact;
+    let limit = if options.limit == 0 || from_cache { usize::MAX } else { options.limit.min(MAX_PAGE) };
     let mut entries = Vec::new();
     let mut matching =
         snapshot.range(selection.prefix(), after.as_deref()).filter(|entry| selection.matches(entry));
@@ -139,7 +144,7 @@ pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
     let mut page =
         Page { revision: snapshot.revision(), entries, continue_token: String::new(), remaining: None };
     if has_more && let Some(last) = page.entries.last() {
-        page.continue_token = encode_continue(page.revision, &last.key);
+        page.continue_token = encode_continue(page.revision, call.namespace(), &last.key);
         // Counting matches of selectors costs as much as listing them, so it is only done without selectors.
         if selection.is_everything() {
             let rest = snapshot.range(selection.prefix(), Some(&last.key)).count();
@@ -149,11 +154,13 @@ pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
     Ok(page)
 }
 
-fn encode_continue(revision: u64, last: &str) -> String {
+fn encode_continue(revision: u64, namespace: &str, last: &str) -> String {
+    let last = last.strip_prefix(namespace).unwrap_or(last).trim_start_matches('/');
     let token = Continue {
         v: CONTINUE_VERSION.into(),
         rv: i64::try_from(revision).unwrap_or(i64::MAX),
-        start: last.to_owned(),
+        // The smallest key after the last one of this page.
+        start: format!("{last}\0"),
     };
     // A struct of strings and a number can always be serialized.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
@@ -173,6 +180,10 @@ fn decode_continue(token: &str) -> Result<Continue> {
     }
     if token.start.is_empty() {
         return Err(invalid(&format!("encoded start key empty (version {})", token.v)));
+    }
+    let parts = token.start.trim_start_matches('/').split('/');
+    if parts.into_iter().any(|part| matches!(part, "" | "." | "..")) {
+        return Err(invalid(&token.start));
     }
     Ok(token)
 }

@@ -35,6 +35,6 @@ pub(crate) struct ListAnswer {
 
 impl Answer {
     pub fn object(code: StatusCode, value: &Value) -> Self {
-        Self::Object { code, bytes: value.to_string().into() }
+        Self::Object { code, bytes: capstan_builtin::text::to_vec(value).into() }
     }
 }

@@ -9,10 +9,11 @@ use capstan_schema::field::FieldError;
 use capstan_schema::patch::{self, PatchError};
 use serde_json::Value;
 
-use crate::call::Call;
+use crate::call::{Call, go_type};
 use crate::http::body::{self, MAX_CRD_DEPTH};
 use crate::http::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::negotiation::{self, PatchKind};
+use crate::object::Meta as _;
 use crate::pipeline::{self, Change, Step};
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
@@ -25,27 +26,55 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
         let parsed = body::yaml(body, MAX_CRD_DEPTH).map_err(|e| {
             Status::undecodable(e, |why| Status::bad_request(format!("error decoding YAML: {why}")))
         })?;
+        if !matches!(parsed.value, Value::Object(_) | Value::Null) {
+            let found = go_type(&parsed.value);
+            return Err(Status::bad_request(format!(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal \
+                 {found} into Go value of type map[string]interface {{}}"
+            )));
+        }
         let applied =
             Applied { value: parsed.value, duplicates: parsed.duplicates, options: options.clone() };
         return pipeline::change(call, &applied, &options, write_kind).await;
     }
+    // A patch that cannot be read is only reported for an object that exists.
+    let (patch, duplicates) = match read(kind, body, options.field_validation) {
+        Ok((patch, duplicates)) => (Ok(patch), duplicates),
+        Err(status) => (Err(status), Texts::default()),
+    };
+    let patched = Patched { patch, duplicates, options: options.clone() };
+    pipeline::change(call, &patched, &options, write_kind).await
+}
+
+/// Decodes a patch, with the strict decoding errors of its own.
+fn read(kind: PatchKind, body: &Bytes, validation: FieldValidation) -> Result<(Patch, Texts)> {
     let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|error| {
-        Status::undecodable(error, |why| match (kind, options.field_validation) {
+        Status::undecodable(error, |why| match (kind, validation) {
             // A strategic merge patch is decoded before options are validated.
             (PatchKind::Strategic, _) | (_, FieldValidation::Ignore) => Status::bad_request(why),
             _ => Status::bad_request(format!("error decoding patch: {why}")),
         })
     })?;
-    let patched = Patched {
-        patch: Patch::read(kind, parsed.value)?,
-        duplicates: parsed.duplicates,
-        options: options.clone(),
-    };
-    pipeline::change(call, &patched, &options, write_kind).await
+    let checked = validation != FieldValidation::Ignore;
+    if kind == PatchKind::Merge
+        && checked
+        && let Some(error) = patch::merge::decode_error(&parsed.value)
+    {
+        return Err(status(error));
+    }
+    let patch = Patch::read(kind, parsed.value)?;
+    let mut strict = parsed.duplicates;
+    if let Patch::Json(operations) = &patch {
+        let mut own = Texts::default();
+        strict.into_lines().iter().for_each(|line| own.push(format_args!("json patch {line}")));
+        operations.unknown_fields().iter().for_each(|line| own.push(format_args!("{line}")));
+        strict = own;
+    }
+    Ok((patch, strict))
 }
 
 struct Patched {
-    patch: Patch,
+    patch: Result<Patch>,
     duplicates: Texts,
     options: WriteOptions,
 }
@@ -53,27 +82,38 @@ struct Patched {
 impl Change for Patched {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         let schema = call.body_schema();
-        let mut object = self.patch.apply(&schema, current)?;
+        let patch = self.patch.as_ref().map_err(Clone::clone)?;
+        let mut object = patch.apply(&schema, current)?;
         let mut strict = self.duplicates.clone();
         // Computes the patched object again for the message: errors are rare.
         let invalid = |why: String| {
-            let shown = match &self.patch {
+            let shown = match patch {
                 Patch::Strategic(patch) => Ok(go_map(patch)),
                 Patch::Json(_) | Patch::Merge(_) => {
-                    self.patch.apply(&schema, current).map(|object| object.to_string())
+                    patch.apply(&schema, current).map(|object| object.to_string())
                 }
             };
             let invalid =
                 |shown: String| Status::invalid("", "", "", [FieldError::invalid("patch", shown, why)]);
             shown.map_or_else(|status| status, invalid)
         };
-        let words = match &self.patch {
+        let words = match patch {
             Patch::Strategic(_) => Words::Converter,
             Patch::Json(_) | Patch::Merge(_) => Words::Decoder,
         };
-        if call.body_kind().typed
-            && (object["kind"] != current["kind"] || object["apiVersion"] != current["apiVersion"])
-        {
+        let typed = call.body_kind().typed;
+        if object["kind"].is_null() && !typed {
+            return Err(invalid(format!("Object 'Kind' is missing in '{object}'")));
+        }
+        if typed && let Value::Object(fields) = &mut object {
+            for field in ["kind", "apiVersion"] {
+                let absent = fields.get(field).is_none_or(Value::is_null);
+                if absent {
+                    fields.insert(field.into(), current[field].clone());
+                }
+            }
+        }
+        if typed && (object["kind"] != current["kind"] || object["apiVersion"] != current["apiVersion"]) {
             let (kind, version) = (&object["kind"], &object["apiVersion"]);
             let why = format!("a patch cannot make it kind {kind} of apiVersion {version}");
             return Err(invalid(why));
@@ -83,9 +123,7 @@ impl Change for Patched {
         if !strict.is_empty() {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}
-                FieldValidation::Warn => {
-                    strict.into_lines().into_iter().for_each(|text| call.warnings.add(text));
-                }
+                FieldValidation::Warn => strict.into_lines().iter().for_each(|text| call.warn(text)),
                 FieldValidation::Strict => {
                     let why = format!("strict decoding error: {}", strict.join(", "));
                     return Err(invalid(why));
@@ -166,9 +204,7 @@ impl Applied {
         match self.options.field_validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => {
-                for line in self.duplicates.entries().iter().flat_map(|text| text.lines().skip(1)) {
-                    call.warnings.add(line.trim());
-                }
+                self.duplicates.entries().iter().for_each(|text| call.warn(text));
             }
             FieldValidation::Strict => {
                 return Err(Status::bad_request(format!(
@@ -190,6 +226,12 @@ impl Change for Applied {
     fn create(&self, call: &Call) -> Result<Option<Step>> {
         if !call.subresource().is_empty() {
             return Ok(None);
+        }
+        let uid = self.value.uid();
+        if !uid.is_empty() {
+            return Err(call.conflict(format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            )));
         }
         self.validate_duplicates(call)?;
         Ok(Some(Step::Apply(self.value.clone())))

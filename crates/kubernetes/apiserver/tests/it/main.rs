@@ -19,6 +19,7 @@ mod objects;
 mod oidc;
 mod policy;
 mod quotas;
+mod responses;
 mod scale;
 mod scope;
 mod token_secrets;

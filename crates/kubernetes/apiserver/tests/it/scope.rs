@@ -467,13 +467,14 @@ async fn paths_that_fit_no_route_are_answered_as_upstream_answers_them() {
         ("DELETE", "/api/v1/watch/namespaces/bar/secrets", 405),
         ("GET", "/api/v1/watch/namespaces/bar/status", 404),
         ("DELETE", "/api/v1/namespaces/bar/status", 405),
-        // Documents are read-only.
+        // Documents are read-only. Those outside of upstream's router are read whatever the method.
         ("POST", "/version", 405),
         ("POST", "/api", 405),
-        ("DELETE", "/apis", 405),
         ("PUT", "/apis/apps/v1", 405),
-        ("POST", "/openapi/v2", 405),
-        ("POST", "/openapi/v3/apis/apps/v1", 405),
+        ("POST", "/apis/apps/v2", 404),
+        ("DELETE", "/apis", 200),
+        ("POST", "/apis/ex.io/v1", 200),
+        ("POST", "/openapi/v2", 200),
         ("POST", "/nowhere", 404),
         ("GET", "/version/", 200),
         // Empty segments are not found.

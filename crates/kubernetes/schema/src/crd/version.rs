@@ -179,8 +179,7 @@ pub fn stored(crd: &Value, spec: &Spec<'_>) -> FieldErrors {
     let stored = status.map(|status| status.texts("storedVersions")).unwrap_or_default();
     if stored.is_empty() {
         // Go formats a nil list as null.
-        let shown = status.and_then(|status| status.get("storedVersions")).cloned().unwrap_or_default();
-        return [FieldError::invalid(path, shown, "must have at least one stored version")].into();
+        return [FieldError::invalid(path, Value::Null, "must have at least one stored version")].into();
     }
     let mut out = FieldErrors::new();
     for (index, version) in spec.versions.iter().enumerate() {

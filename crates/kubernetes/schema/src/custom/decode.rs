@@ -15,6 +15,8 @@ pub struct Decode {
     pub preserve_unknown: bool,
     /// Malformed metadata is dropped instead of being an error; for objects from the store.
     pub drop_malformed: bool,
+    /// Nulls stay where the schema does not allow them: for the result of an apply, which validation rejects.
+    pub keep_nulls: bool,
 }
 
 /// Normalises a JSON object in place and returns the paths of unknown fields, in upstream's order. The error for a
@@ -42,7 +44,9 @@ pub fn decode(object: &mut Value, schema: &Schema, options: Decode) -> Result<Te
     }
     if !options.preserve_unknown {
         unknown.append(prune::prune(object, schema));
-        default::prune_nulls(object, Some(schema));
+        if !options.keep_nulls {
+            default::prune_nulls(object, Some(schema));
+        }
     }
     let coerce = Coerce { resource_root: false, drop_malformed: options.drop_malformed };
     let found = embedded::coerce(object, schema, coerce, &Path::ROOT).map_err(|error| error.to_string())?;
