@@ -39,21 +39,42 @@ pub fn differences(expected: &Answer, got: &Answer) -> Vec<(&'static str, String
     if expected.headers != got.headers {
         all.push(("headers", crate::diff::lines(&expected.headers, &got.headers)));
     }
-    if expected.body != got.body {
-        let (left, right) = (lines(&expected.body), lines(&got.body));
-        let (left_sorted, right_sorted) = (sorted(&expected.body), sorted(&got.body));
-        let found = if left_sorted.is_some() && left_sorted == right_sorted {
-            let what = if left == right { "white space" } else { "key order" };
-            let shown = if left == right { (expected.body.clone(), got.body.clone()) } else { (left, right) };
-            (what, crate::diff::lines(&shown.0, &shown.1))
-        } else {
-            let left = left_sorted.unwrap_or(left);
-            let right = right_sorted.unwrap_or(right);
-            ("body", crate::diff::lines(&left, &right))
-        };
-        all.push(found);
+    let (left, right) = (&expected.body, &got.body);
+    let (left_sorted, right_sorted) = (sorted(left), sorted(right));
+    if left_sorted != right_sorted || left_sorted.is_none() && numbered_uids(left) != numbered_uids(right) {
+        let shown = |sorted: Option<String>, body: &str| sorted.unwrap_or_else(|| lines(body));
+        let (left, right) = (shown(left_sorted, left), shown(right_sorted, right));
+        all.push(("body", crate::diff::lines(&left, &right)));
+    } else if left_sorted.is_some() && uids_out(&lines(left)) != uids_out(&lines(right)) {
+        let (left, right) = (uids_out(&lines(left)), uids_out(&lines(right)));
+        // Equal but for what `settle` removes.
+        if keys(&left) != keys(&right) {
+            all.push(("key order", crate::diff::lines(&left, &right)));
+        }
+    } else if spaces(left) != spaces(right) {
+        all.push(("white space", format!("    - {left:?}\n    + {right:?}\n")));
     }
     all
+}
+
+/// The keys of a text with one value per line. Lists whose order is left to chance are compared without theirs.
+fn keys(lines: &str) -> Vec<&str> {
+    if ["managedFields", "\"resources\""].iter().any(|list| lines.contains(list)) {
+        let mut top: Vec<&str> = lines.lines().filter(|line| !line.starts_with("      ")).collect();
+        top.iter_mut().for_each(|line| *line = line.split(':').next().unwrap_or(line));
+        return top;
+    }
+    lines.lines().map(|line| line.split(':').next().unwrap_or(line)).collect()
+}
+
+/// What is between the values.
+fn spaces(body: &str) -> (bool, bool) {
+    (body.ends_with('\n'), body.starts_with("{\n"))
+}
+
+fn uids_out(text: &str) -> String {
+    let pattern = UID.as_ref();
+    pattern.map_or_else(|| text.to_owned(), |pattern| pattern.replace_all(text, "<uid>").into_owned())
 }
 
 /// A response without what varies. `host` is the address of the server. No response at all is comparable too:
@@ -88,7 +109,8 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r#"([rR]esourceVersion\\*"?: ?\\*"?)[1-9]\d*"#, "${1}<version>"),
         (r#"("continue": ?")[^"]+""#, "${1}<token>\""),
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
-        (r"generated-[a-z0-9]{5}", "generated-<suffix>"),
+        (r"(generated|GENERATED|kube-api-access)-[a-z0-9]{5}", "${1}-<suffix>"),
+        (r#"("?serverAddress"?: ?)"?[\d.:]+"?"#, "${1}\"<address>\""),
         (r#"(,"?)\d+[smhd](\d+[smhd])?("|\])"#, "${1}<age>${3}"),
         // The count of items that a page leaves out is exact here, an estimate there; the revision varies.
         (r"(revision|version|rv) \d+", "${1} <version>"),
@@ -100,7 +122,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 });
 
 fn masked(text: &str, host: &str) -> String {
-    let mut out = numbered_uids(&text.replace(host, "<server>"));
+    let mut out = text.replace(host, "<server>");
     for (pattern, with) in RULES.iter() {
         out = pattern.replace_all(&out, *with).into_owned();
     }
@@ -119,28 +141,61 @@ fn numbered_uids(text: &str) -> String {
         .into_owned()
 }
 
+/// JSON quoted in a message, with sorted keys: the order is that of the Go type there.
+fn sorted_quotes(text: &str) -> String {
+    static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""\{(?:[^"\\]|\\.)*\}""#).ok());
+    let Some(quoted) = QUOTED.as_ref() else { return text.to_owned() };
+    quoted
+        .replace_all(text, |found: &Captures<'_>| {
+            let inner = serde_json::from_str::<String>(&found[0]).ok();
+            let inner: Option<Value> = inner.and_then(|text| serde_json::from_str(&text).ok());
+            inner.map_or_else(|| found[0].to_owned(), |object| Value::String(object.to_string()).to_string())
+        })
+        .into_owned()
+}
+
 /// Every JSON document of a body with sorted keys, one value per line; none if it is no JSON.
 fn sorted(body: &str) -> Option<String> {
     let mut out = String::new();
     for document in serde_json::Deserializer::from_str(body).into_iter::<Value>() {
         let mut document = document.ok()?;
-        // Entries of the same second have no order.
-        order_managers(&mut document);
+        settle(&mut document);
         out.push_str(&serde_json::to_string_pretty(&document).ok()?);
         out.push('\n');
     }
-    (!out.is_empty()).then_some(out)
+    (!out.is_empty()).then(|| numbered_uids(&out))
 }
 
-fn order_managers(value: &mut Value) {
+/// Removes what upstream leaves to chance, and texts that are ours: descriptions of columns.
+fn settle(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
-                entries.sort_by_key(Value::to_string);
+            // Entries of the same second have no order; nor have the resources of a group with custom ones.
+            for list in ["managedFields", "resources"] {
+                if let Some(Value::Array(entries)) = fields.get_mut(list) {
+                    entries.sort_by_key(Value::to_string);
+                }
             }
-            fields.values_mut().for_each(order_managers);
+            // Upstream collects conflicts of field managers in a map.
+            if let Some(Value::Array(causes)) = fields.get_mut("causes")
+                && causes.iter().any(|cause| cause["reason"] == "FieldManagerConflict")
+            {
+                causes.sort_by_key(Value::to_string);
+            }
+            if let Some(Value::Array(columns)) = fields.get_mut("columnDefinitions") {
+                for column in columns {
+                    column["description"] = Value::Null;
+                }
+            }
+            if let Some(Value::String(message)) = fields.get_mut("message") {
+                *message = sorted_quotes(message);
+            }
+            if let Some(certificate) = fields.get_mut("ca.crt") {
+                *certificate = "<certificate>".into();
+            }
+            fields.values_mut().for_each(settle);
         }
-        Value::Array(items) => items.iter_mut().for_each(order_managers),
+        Value::Array(items) => items.iter_mut().for_each(settle),
         _ => {}
     }
 }
