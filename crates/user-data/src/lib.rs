@@ -4,6 +4,8 @@
 //! cloud-init's; none of them quotes the user data, which holds keys.
 
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod jinja;
 mod metadata;
 mod script;

@@ -12,6 +12,8 @@
 //! [`PodStreams`].
 
 pub mod channels;
+#[cfg(test)]
+mod fuzz;
 pub mod spdy;
 pub mod tunnel;
 pub mod websocket;

@@ -15,10 +15,19 @@ use crate::cargo;
 use crate::text::human_duration;
 
 /// Crates with tests called `fuzz`.
-const CRATES: [&str; 5] =
-    ["capstan-apiserver", "capstan-builtin", "capstan-cel", "capstan-cloudstack-client", "capstan-schema"];
-/// Address space limit of a test program. They need a tenth of it.
-const MEMORY_KIB: u64 = 8 << 20;
+const CRATES: [&str; 9] = [
+    "capstan-apiserver",
+    "capstan-builtin",
+    "capstan-cel",
+    "capstan-cloudstack-client",
+    "capstan-controller",
+    "capstan-schema",
+    "capstan-store",
+    "capstan-streams",
+    "capstan-user-data",
+];
+/// Address space limit of a test program, including its code and what debug builds add.
+const MEMORY_KIB: u64 = 2 << 20;
 /// Timeout of one program in one round.
 const ROUND: Duration = Duration::from_secs(1200);
 
@@ -82,6 +91,8 @@ fn run_one(program: &PathBuf, options: &Options, seed: u64) -> Result<()> {
         .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$@\""), "sh"])
         .arg(program)
         .arg(&options.test)
+        // Every arena of malloc reserves address space that it never uses.
+        .env("MALLOC_ARENA_MAX", "1")
         .env("PROPTEST_CASES", options.cases.to_string())
         .env("PROPTEST_RNG_SEED", seed.to_string())
         .env("PROPTEST_MAX_SHRINK_TIME", "120000")

@@ -7,6 +7,7 @@ mod backups;
 mod crashes;
 mod damage;
 mod faults;
+mod fuzz;
 mod model;
 mod real;
 mod releases;

@@ -26,7 +26,7 @@ pub(super) enum Reset {
 
 /// What the other side says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(crate) enum Frame {
     /// Opens a stream.
     Open {
         /// The stream.
@@ -54,7 +54,7 @@ pub(super) enum Frame {
 }
 
 /// Reads frames.
-pub(super) struct Reader<R> {
+pub(crate) struct Reader<R> {
     stream: R,
     inflater: Inflater,
     /// What has not been read of the current data frame.

@@ -7,7 +7,7 @@
 
 mod client;
 mod dictionary;
-mod frame;
+pub(crate) mod frame;
 mod headers;
 mod pairs;
 
