@@ -11,8 +11,8 @@ use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
     audit, backup, bundle, console, delete, demo, doctor, encryption, events, generate, get, init, inspect,
-    kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store,
-    up, upgrade, version, wait,
+    kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store, up,
+    upgrade, version, wait,
 };
 
 /// A Cluster API management plane in one binary: a Kubernetes API with its own durable store, and the controllers.

@@ -36,7 +36,9 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
     // Owners overwrite the field of their machines.
     let timeout = r#"{"deletion":{"nodeDrainTimeoutSeconds":60}}"#;
     let (owner, spec) = match (of_kind("MachineDeployment"), of_kind("KubeadmControlPlane")) {
-        (Some(name), _) => (format!("machinedeployment {name}"), format!(r#"{{"template":{{"spec":{timeout}}}}}"#)),
+        (Some(name), _) => {
+            (format!("machinedeployment {name}"), format!(r#"{{"template":{{"spec":{timeout}}}}}"#))
+        }
         (_, Some(name)) => {
             (format!("kubeadmcontrolplane {name}"), format!(r#"{{"machineTemplate":{{"spec":{timeout}}}}}"#))
         }

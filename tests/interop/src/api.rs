@@ -88,7 +88,7 @@ impl Api {
 
     /// A client without a certificate.
     pub fn anonymous(access: &Access) -> Result<Self> {
-        Ok(Self::with_tls(access, tls_builder(access)?.with_no_client_auth(), Http::Both))
+        Ok(Self::with_tls(access, tls_builder(&access.authority_pem)?.with_no_client_auth(), Http::Both))
     }
 
     fn with_tls(access: &Access, tls: ClientConfig, http: Http) -> Self {
@@ -102,6 +102,14 @@ impl Api {
         };
         let client = Client::builder(TokioExecutor::new()).build(connector);
         Self { base: access.url.trim_end_matches('/').to_owned(), client }
+    }
+
+    /// A client without credentials of a server that is not a test bed's.
+    pub fn without_credentials(url: &str, authority_pem: &[u8]) -> Result<Self> {
+        let tls = tls_builder(authority_pem)?.with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { base: url.trim_end_matches('/').to_owned(), client })
     }
 
     fn request(
@@ -204,16 +212,20 @@ impl Events {
     }
 }
 
-/// TLS with the server's CA.
-fn tls_builder(access: &Access) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+fn roots(authority_pem: &[u8]) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&access.authority_pem) {
+    for certificate in CertificateDer::pem_slice_iter(authority_pem) {
         roots.add(certificate.map_err(|error| anyhow!("certificate authority: {error:?}"))?)?;
     }
+    Ok(roots)
+}
+
+/// TLS with the server's CA.
+fn tls_builder(authority_pem: &[u8]) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     Ok(ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots))
+        .with_root_certificates(roots(authority_pem)?))
 }
 
 /// TLS with the server's CA and the user's client certificate.
@@ -222,5 +234,5 @@ pub fn tls_config(access: &Access) -> Result<ClientConfig> {
     let chain = chain.map_err(|error| anyhow!("client certificate: {error:?}"))?;
     let key =
         PrivateKeyDer::from_pem_slice(&access.key_pem).map_err(|error| anyhow!("client key: {error:?}"))?;
-    Ok(tls_builder(access)?.with_client_auth_cert(chain, key)?)
+    Ok(tls_builder(&access.authority_pem)?.with_client_auth_cert(chain, key)?)
 }

@@ -30,7 +30,7 @@ use cluster_api::{
     upstream,
 };
 use first_use::{demo, picture, quick_start};
-use kubernetes::{clients, e2e, etcd_members, kubectl_workload, parity, port_forward, raw, verdicts};
+use kubernetes::{clients, e2e, etcd_members, kubectl_workload, oidc, parity, port_forward, raw, verdicts};
 use self_checks::{attacks, cloudstack_faults, crash, fuzz, older_data, simulate};
 
 #[derive(Debug, Parser)]
@@ -97,6 +97,8 @@ enum Command {
     EtcdMembers(etcd_members::Options),
     /// Forward ports of Pods through our server with kubectl and Cluster API's etcd client
     PortForward(port_forward::Options),
+    /// Sign in with a real Dex and use the API with its tokens
+    Oidc(oidc::Options),
     /// Kill the server under load and check for lost writes and events
     Crash(crash::Options),
     /// Repeat what attackers tried against the server, with 1 GiB of memory
@@ -162,6 +164,7 @@ async fn run(command: Command) -> Result<()> {
         Command::CorefileGoldens(options) => corefile_goldens::run(&options),
         Command::EtcdMembers(options) => etcd_members::run(&options).await,
         Command::PortForward(options) => port_forward::run(&options).await,
+        Command::Oidc(options) => oidc::run(options).await,
         Command::Crash(options) => crash::run(options).await,
         Command::Attacks(options) => attacks::run(options).await,
         Command::Clients(options) => clients::run(options).await,

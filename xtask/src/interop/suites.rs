@@ -42,6 +42,7 @@ pub enum Against {
     KubernetesPython,
     KubeRs,
     Containerd,
+    Dex,
     /// Our own guarantees; no other program.
     Capstan,
 }
@@ -61,6 +62,7 @@ impl Against {
             Self::KubernetesPython => ("kubernetes (Python)", ""),
             Self::KubeRs => ("kube-rs", ""),
             Self::Containerd => ("containerd", at::CONTAINERD),
+            Self::Dex => ("Dex", at::DEX),
             Self::Capstan => ("Capstan itself", ""),
         };
         format!("{name} {version}").trim_end().to_owned()
@@ -97,6 +99,7 @@ const API: &[&str] = &[
     "crates/kubernetes/apiserver/**",
     "crates/kubernetes/builtin/**",
     "crates/kubernetes/cel/**",
+    "crates/kubernetes/encryption/**",
     "crates/kubernetes/env/**",
     "crates/kubernetes/object/**",
     "crates/kubernetes/pki/**",
@@ -272,6 +275,12 @@ pub const SUITES: &[Suite] = &[
             "tests/clients/cloudstack/**",
         ],
         ..suite("cloudstack-clients", 45)
+    },
+    Suite {
+        against: &[Against::Dex],
+        about: &["crates/kubernetes/oidc/**", "tests/interop/src/kubernetes/oidc/**"],
+        uses: &[API],
+        ..suite("oidc", 60)
     },
     Suite {
         arguments: &["--rounds", "200", "--damage"],

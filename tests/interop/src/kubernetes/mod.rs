@@ -4,6 +4,7 @@ pub mod clients;
 pub mod e2e;
 pub mod etcd_members;
 pub mod kubectl_workload;
+pub mod oidc;
 pub mod parity;
 pub mod port_forward;
 pub mod raw;

@@ -29,6 +29,11 @@ pub const COREFILE_MIGRATION: &str = "1.0.34";
 /// Release of CloudStack's Go client, the one that this CAPC uses.
 pub const CLOUDSTACK_GO: &str = "2.17.1";
 
+/// Release of Dex: the newest that Go's module proxy serves, because later ones have tags that Go does not accept for its
+/// module path.
+pub const DEX: &str = "2.13.0+incompatible";
+
+pub const DEX_MODULE: &str = "github.com/dexidp/dex";
 pub const CLOUDSTACK_GO_MODULE: &str = "github.com/apache/cloudstack-go/v2";
 pub const COREFILE_MIGRATION_MODULE: &str = "github.com/coredns/corefile-migration";
 /// Module path of Cluster API's managers.

@@ -9,9 +9,9 @@ use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::story::CheckResult;
 use crate::manifests::{NAME, NAMESPACE, Shape};
 use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
+use crate::story::CheckResult;
 use crate::story::{Script, failed, patch};
 
 fn wrong(what: impl Into<String>) -> Violation {

@@ -11,9 +11,9 @@ use capstan_harness::{Violation, World, run};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::story::CheckResult;
 use crate::manifests::NAME;
 use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
+use crate::story::CheckResult;
 use crate::story::{Script, failed};
 
 const VPC: &str = "clouds";

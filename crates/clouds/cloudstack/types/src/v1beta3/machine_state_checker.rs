@@ -1,9 +1,7 @@
 //! `CloudStackMachineStateChecker`: CAPC's record of a machine that it watches.
 
-use capstan_capi_types::wire::wire;
+use capstan_capi_types::wire::{record, wire};
 use capstan_object::{ObjectMeta, object};
-
-use crate::record::record;
 
 object!(
     CloudStackMachineStateChecker,
