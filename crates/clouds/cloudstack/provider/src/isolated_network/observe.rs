@@ -65,6 +65,8 @@ pub struct ObservedNetwork {
     pub acls: Arc<Vec<NetworkAclList>>,
     /// A machine that was destroyed and holds the network until CloudStack expunges it; asked where the network is to go.
     pub held_by: Option<String>,
+    /// It was asked for an object that is being deleted.
+    pub for_deletion: bool,
     /// For whom things are made.
     pub owner: Owner,
 }
@@ -187,8 +189,13 @@ impl Ledger {
         access: &Access,
     ) -> Result<ObservedNetwork, CloudError> {
         let key = object.key();
-        if let Some((_, observed)) = self.observed.lock().get(&key).filter(|(at, _)| at.elapsed() <= FRESH) {
-            return Ok(observed.clone());
+        // What holds a network is asked only when it is to go.
+        let usable = |observed: &ObservedNetwork| {
+            !object.metadata.is_deleting() || observed.for_deletion || observed.network.is_none()
+        };
+        let known = self.observed.lock().get(&key).cloned();
+        if let Some((_, observed)) = known.filter(|(at, known)| at.elapsed() <= FRESH && usable(known)) {
+            return Ok(observed);
         }
         let asked = Instant::now();
         let observed = ask(object, domain, cluster, access).await?;
@@ -291,7 +298,11 @@ async fn ask(
 ) -> Result<ObservedNetwork, CloudError> {
     let zone: ZoneId = domain.spec.zone.id.as_str().into();
     let explain = |error: Error| access.explain(&error);
-    let mut observed = ObservedNetwork { owner: access.owner.clone(), ..ObservedNetwork::default() };
+    let mut observed = ObservedNetwork {
+        owner: access.owner.clone(),
+        for_deletion: object.metadata.is_deleting(),
+        ..ObservedNetwork::default()
+    };
     let found = network(object, cluster, &zone, access).await?;
     // Of a tier that is set up, the VPC matters no more until it is deleted.
     if found.is_none() || !object.status.ready || object.metadata.is_deleting() {
