@@ -10,9 +10,9 @@ use crate::exit::Exit;
 use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
-    audit, backup, bundle, console, delete, demo, doctor, encryption, events, generate, get, init, inspect,
-    kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store, up,
-    upgrade, version, wait,
+    audit, backup, bundle, completion, console, delete, demo, doctor, encryption, events, generate, get, init, inspect,
+    kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store, top,
+    up, upgrade, version, wait,
 };
 
 /// A Cluster API management plane in one binary: a Kubernetes API with its own durable store, and the controllers.
@@ -79,6 +79,8 @@ enum Verb {
     Audit(audit::Args),
     /// Check a management cluster and suggest fixes
     Doctor(doctor::Args),
+    /// Show clusters, the queues and retries of the controllers, and calls to clouds
+    Top(top::Args),
     /// Collect a support bundle; secrets are redacted
     SupportBundle(bundle::Args),
     /// Serve a simulated cloud
@@ -164,12 +166,11 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::Encryption(args) => encryption::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Doctor(args) => doctor::run(&args, plugins),
+        Verb::Top(args) => top::run(&args, plugins),
         Verb::SupportBundle(args) => bundle::run(&args, plugins),
         Verb::Sim => sim::run(plugins, of_verb).map(done),
         Verb::Completion { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut command(plugins), "capstan", &mut script);
-            print_line(String::from_utf8_lossy(&script).trim_end()).map(done)
+            print_line(completion::script(shell, command(plugins)).trim_end()).map(done)
         }
         Verb::Version(args) => version::run(&args, plugins),
         Verb::DemoCloud(args) => demo::run_cloud(&args, plugins).map(done),

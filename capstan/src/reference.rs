@@ -118,7 +118,7 @@ fn the_command_reference_is_up_to_date() {
 }
 
 /// (command, has `--output`, has `--dry-run`)
-const COMMANDS: [(&str, bool, bool); 29] = [
+const COMMANDS: [(&str, bool, bool); 30] = [
     // Run until they are stopped.
     ("server", false, false),
     ("demo", false, false),
@@ -154,6 +154,7 @@ const COMMANDS: [(&str, bool, bool); 29] = [
     // Only verifies; the result is the exit code.
     ("audit", false, false),
     ("doctor", true, false),
+    ("top", true, false),
     ("support-bundle", false, false),
     ("version", true, false),
 ];

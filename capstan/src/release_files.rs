@@ -15,6 +15,7 @@ use clap::Command;
 use clap_complete::Shell;
 use serde_json::Value;
 
+use crate::completion;
 use crate::plugins::Plugins;
 
 /// Arguments of `capstan release-files`.
@@ -30,13 +31,15 @@ pub fn run(args: &Args, command: Command, plugins: &Plugins) -> Result<()> {
     write(&args.to, command, plugins).with_context(|| format!("write into {}", args.to.display()))
 }
 
-fn write(folder: &Path, mut command: Command, plugins: &Plugins) -> Result<()> {
+fn write(folder: &Path, command: Command, plugins: &Plugins) -> Result<()> {
     // The pages of `help VERB` would repeat those of the verbs. Before completions, which complete the command itself.
     let for_pages = command.clone().disable_help_subcommand(true);
     let completions = folder.join("completions");
     fs::create_dir_all(&completions)?;
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, "capstan", &completions)?;
+    for (shell, name) in
+        [(Shell::Bash, "capstan.bash"), (Shell::Zsh, "_capstan"), (Shell::Fish, "capstan.fish")]
+    {
+        fs::write(completions.join(name), completion::script(shell, command.clone()))?;
     }
     let pages = folder.join("man");
     fs::create_dir_all(&pages)?;

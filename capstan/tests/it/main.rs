@@ -12,6 +12,7 @@ mod output;
 mod plan;
 mod program;
 mod sample;
+mod schemas;
 mod site;
 mod stores;
 mod undo;

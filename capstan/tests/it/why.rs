@@ -8,7 +8,7 @@ use crate::sample::{create, example, of_kind, simulated};
 use crate::verbs::{on, on_dir};
 
 /// Runs `why` until the answer contains `expected`, and returns it.
-fn why(server: &Server, cluster: &str, expected: &str) -> String {
+pub fn why(server: &Server, cluster: &str, expected: &str) -> String {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     loop {
         let answer = succeeded(on(server, &["why", cluster]));
