@@ -29,7 +29,7 @@ use cluster_api::{
     clusterctl, conversion_goldens, corefile_goldens, kubeadm_accepts, manager, planner, schema_diff,
     upstream,
 };
-use first_use::{demo, picture, quick_start};
+use first_use::{bad_day, demo, mend, picture, quick_start};
 use kubernetes::{clients, e2e, etcd_members, kubectl_workload, oidc, parity, port_forward, raw, verdicts};
 use self_checks::{attacks, cloudstack_faults, crash, fuzz, older_data, simulate};
 
@@ -63,12 +63,18 @@ enum Command {
     QuickStart(quick_start::Options),
     /// Use `capstan demo` on a terminal: watch, interrupt, kill, continue, break, ask why, delete
     Demo(demo::Options),
+    /// Break clusters, run the fixes that `capstan why` prints, and wait until they are ready
+    Mend(mend::Options),
+    /// Record a terminal session in which things go wrong, for the README
+    BadDay(bad_day::Options),
     /// Draw a picture of `capstan demo` for the README
     Picture(picture::Options),
     /// Record a data directory in the current format, for the test that opens it with later versions
     OlderData(older_data::Options),
     /// Run our controllers on kube-apiserver: lifecycle of a cluster, webhooks, leader election
     Manager(manager::Options),
+    /// Kill the leader of two managers in the middle of rollouts and check that nothing is doubled or lost
+    Failover(manager::failover::Options),
     /// Run Cluster API's Go managers with our simulated machines
     SimUnderUpstream(manager::mixed::Options),
     /// Run our controllers with Cluster API's in-memory provider
@@ -147,9 +153,12 @@ async fn run(command: Command) -> Result<()> {
         Command::UpstreamOnCapstan(options) => upstream::run(options).await,
         Command::QuickStart(options) => quick_start::run(options).await,
         Command::Demo(options) => demo::run(options).await,
+        Command::Mend(options) => mend::run(options).await,
+        Command::BadDay(options) => bad_day::run(options).await,
         Command::Picture(options) => picture::run(options).await,
         Command::OlderData(options) => older_data::run(options).await,
         Command::Manager(options) => manager::run(options).await,
+        Command::Failover(options) => manager::failover::run(options).await,
         Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
         Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,
         Command::Clusterctl(options) => clusterctl::run(options).await,

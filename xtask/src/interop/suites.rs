@@ -302,6 +302,21 @@ pub const SUITES: &[Suite] = &[
         ..suite("demo", 120)
     },
     Suite {
+        parts: 8,
+        against: &[Against::Kubernetes],
+        peers: &[KUBECTL],
+        about: &[
+            "capstan/src/inspect/**",
+            "capstan/src/set/**",
+            "crates/view/**",
+            "crates/clouds/cloudstack/provider/**",
+            "tests/interop/src/first_use/mend/**",
+            "tests/mend/**",
+        ],
+        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, BINARY],
+        ..suite("mend", 150)
+    },
+    Suite {
         against: &[Against::Kubernetes, Against::Etcd],
         peers: &[KUBE],
         about: &[
@@ -311,6 +326,18 @@ pub const SUITES: &[Suite] = &[
         ],
         uses: &[CONTROLLERS, SIM, BINARY],
         ..suite("manager", 120)
+    },
+    Suite {
+        parts: 4,
+        against: &[Against::Kubernetes, Against::Etcd],
+        peers: &[KUBE],
+        about: &[
+            "capstan/src/manager/**",
+            "crates/kubernetes/controller/**",
+            "tests/interop/src/cluster_api/manager/failover.rs",
+        ],
+        uses: &[CONTROLLERS, SIM, BINARY],
+        ..suite("failover", 170)
     },
     Suite {
         against: &[Against::ClusterApi, Against::Kubernetes],

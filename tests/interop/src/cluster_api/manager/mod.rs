@@ -6,6 +6,7 @@
 //! The simulated machines are in a process of their own, `capstan sim site`, and survive their managers as real ones
 //! do.
 
+pub mod failover;
 pub mod mixed;
 mod tally;
 mod webhooks;

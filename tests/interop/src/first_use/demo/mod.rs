@@ -20,9 +20,7 @@ use crate::bed::tool::Tool;
 use crate::bed::{Server, Workdir, capstan, wait};
 use crate::peers::Cache;
 use crate::text::Lap;
-use plane::wait_for_output;
-
-pub use plane::Demo;
+pub use plane::{Demo, wait_for_output};
 pub use screen::{Cell, Screen};
 
 /// Width of the terminal.
