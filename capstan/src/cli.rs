@@ -10,9 +10,9 @@ use crate::exit::Exit;
 use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
-    audit, backup, bundle, completion, console, delete, demo, doctor, encryption, events, generate, get, init, inspect,
-    kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set, sim, store, top,
-    up, upgrade, version, wait,
+    audit, backup, bundle, completion, console, delete, demo, doctor, encryption, events, generate, get,
+    init, inspect, kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set,
+    sim, store, top, up, upgrade, version, wait,
 };
 
 /// A Cluster API management plane in one binary: a Kubernetes API with its own durable store, and the controllers.

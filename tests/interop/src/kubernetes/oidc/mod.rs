@@ -48,7 +48,7 @@ pub async fn run(options: Options) -> Result<()> {
     let server = Server::capstan_with(&folder, &binary, free_port()?, &arguments).await?;
     let admin = server.api()?;
     let access = kubeconfig::read(&server.kubeconfig)?;
-    let api = Api::anonymous(&access.url, &access.authority_pem)?;
+    let api = Api::anonymous(&access)?;
 
     let running = dex.start().await?;
     let first = dex.sign_in("sesame").await?.context("no token")?;

@@ -21,10 +21,10 @@ use capstan_sim_cloudstack::{encode, sign};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::story::CheckResult;
 use crate::features::a_network_is_there;
 use crate::manifests::{NAME, NAMESPACE};
 use crate::story::Act::{self, Check, Create, Delete, ScaleWorkers};
+use crate::story::CheckResult;
 use crate::story::{Script, failed, patch};
 
 /// Whom the operator lets in, in place of everybody.
