@@ -21,15 +21,7 @@ pub(crate) fn answer(
     let mut call = Call::new(request, base, request_id);
     let head = call.method == "HEAD";
     let reply = carry_out(cloud, service, &mut call);
-    let name = match service {
-        Service::Compute
-        | Service::Volume
-        | Service::Network
-        | Service::LoadBalancer
-        | Service::Placement => "x-openstack-request-id",
-        Service::Identity | Service::Image => "x-openstack-request-id",
-    };
-    reply.with(name, call.request_id.clone()).render(head)
+    reply.with("x-openstack-request-id", call.request_id.clone()).render(head)
 }
 
 fn carry_out(cloud: &mut Cloud, service: Service, call: &mut Call) -> Reply {

@@ -11,6 +11,8 @@ pub const UNFINISHED: &[&str] = &[
     "recorded \"ACTIVE\", ours \"PENDING",
     "ours \"processing\"",
     "currently extending",
+    "already has a default pool\", ours \"Load",
+    "already has a health monitor\", ours \"Pool",
     "recorded \"available\", ours \"",
 ];
 

@@ -132,7 +132,9 @@ impl Replay {
         if !self.actors.knows(&case.actor) {
             return Some("the actor's token was issued outside the recording");
         }
-        let refers = self.names.unknown(&format!("{} {}", case.path, case.request_body));
+        // A client may choose the id of an image.
+        let body = if case.path == "/v2/images" { "" } else { &case.request_body.to_string() };
+        let refers = self.names.unknown(&format!("{} {body}", case.path));
         // An id that is unknown here may just as well be unknown there.
         if refers && case.http_status != 404 && case.http_status != 401 {
             return Some("it refers to an object that was made outside the recording");

@@ -107,7 +107,7 @@ pub(super) fn list(cloud: &Cloud, call: &Call, kind: &'static str, detail: bool)
     let shown: Vec<Value> = rows
         .iter()
         .map(|it| match (kind, detail) {
-            ("volumes", true) => volumes::detail(cloud, call, it),
+            ("volumes", true) => volumes::detail(call, it),
             ("volumes", false) => volumes::brief(call, it),
             (_, true) => snapshots::detail(call, it),
             (_, false) => snapshots::basic(call, it),

@@ -74,7 +74,7 @@ fn route(cloud: &mut Cloud, call: &Call, path: &[&str]) -> Option<Handled> {
         ("GET", ["volumes", "summary"]) => Ok(volumes::summary(cloud, call)),
         ("POST", ["volumes"]) => volumes::create(cloud, call),
         ("GET", ["volumes", id]) => find(cloud, call, "volumes", id)
-            .map(|it| Reply::ok(json!({"volume": volumes::detail(cloud, call, &it)}))),
+            .map(|it| Reply::ok(json!({"volume": volumes::detail(call, &it)}))),
         ("PUT", ["volumes", id]) => volumes::update(cloud, call, id),
         ("DELETE", ["volumes", id]) => volumes::delete(cloud, call, id),
         ("POST", ["volumes", id, "action"]) => actions::act(cloud, call, id),

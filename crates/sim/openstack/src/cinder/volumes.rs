@@ -74,7 +74,7 @@ fn basic(call: &Call, it: &Object) -> Value {
     shown
 }
 
-pub(super) fn detail(cloud: &Cloud, call: &Call, it: &Object) -> Value {
+pub(super) fn detail(call: &Call, it: &Object) -> Value {
     let mut shown = basic(call, it);
     shown["os-vol-tenant-attr:tenant_id"] = it["_project"].clone();
     if it.has("volume_image_metadata") && it.text("status") != "creating" {
@@ -86,7 +86,6 @@ pub(super) fn detail(cloud: &Cloud, call: &Call, it: &Object) -> Value {
         shown["os-vol-mig-status-attr:name_id"] = Value::Null;
         shown["os-vol-host-attr:host"] = json!("cinder@sim#sim");
     }
-    let _ = cloud;
     shown
 }
 

@@ -1,7 +1,5 @@
 //! Data of images: upload, staging, import, download.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
@@ -155,7 +153,6 @@ pub(crate) fn reach(cloud: &mut Cloud, id: &str, status: &str) {
         cloud.set("images", id, "size", 1 << 30);
     }
     cloud.set("images", id, "status", status);
-    let _ = Duration::ZERO;
 }
 
 pub(super) fn tasks(cloud: &Cloud, call: &Call, id: &str) -> Handled {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-use super::{denied, is_member, show};
+use super::{denied, show};
 use crate::cloud::Cloud;
 use crate::keystone::same_name;
 use crate::table::{Fields as _, Object};
@@ -53,7 +53,6 @@ pub(super) fn list(cloud: &Cloud, call: &Call) -> Handled {
                     && member.text("member_id") == project
                     && (wanted_member == "all" || member.text("status") == wanted_member)
             });
-        let _ = is_member;
         match visibility {
             Some("all") => {
                 own || shared

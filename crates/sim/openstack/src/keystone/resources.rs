@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    absent, body, collection, denied, implied, is_get, linked, not_allowed, roles_of, same_name, unauthorized,
+    absent, body, collection, denied, implied, linked, not_allowed, roles_of, same_name, unauthorized,
 };
 use crate::cloud::Cloud;
 use crate::table::{Fields as _, Object, object};
@@ -404,7 +404,6 @@ fn assignments(cloud: &Cloud, call: &Call) -> Handled {
             all.push(entry);
         }
     }
-    let _ = is_get(call);
     Ok(collection(call, "role_assignments", all))
 }
 

@@ -44,8 +44,10 @@ pub(crate) fn issue(cloud: &mut Cloud, call: &Call) -> Handled {
         "password" => by_password(cloud, identity)?,
         "token" => by_token(cloud, identity)?,
         "application_credential" => by_credential(cloud, identity, &auth)?,
-        other => {
-            let body = json!({"error": {"code": 401, "message": format!("Attempted to authenticate with an unsupported method {other}.").replace(&format!(" {other}"), ""), "title": "Unauthorized", "identity": {"methods": ["password", "token", "application_credential"]}}});
+        _ => {
+            let text = "Attempted to authenticate with an unsupported method.";
+            let methods = json!({"methods": ["password", "token", "application_credential"]});
+            let body = json!({"error": {"code": 401, "message": text, "title": "Unauthorized", "identity": methods}});
             let reply = Reply::json(401, body)
                 .with("www-authenticate", challenge(cloud))
                 .with("vary", "X-Auth-Token");

@@ -114,18 +114,13 @@ fn sort(call: &Call, rows: &mut [Object], known: &[attributes::Attribute]) -> Re
     let directions: Vec<&str> = call.params("sort_dir").collect();
     for key in &keys {
         if !COMMON.contains(key) && !known.iter().any(|it| it.name == *key) {
-            return Err(bad_request(
-                format!("'['{key}']' is an invalid attribute for sort keys")
-                    .replace("'['", "['")
-                    .replace("']'", "']"),
-            ));
+            return Err(bad_request(format!("['{key}'] is invalid attribute for sort keys")));
         }
     }
     if let Some(bad) = directions.iter().find(|it| !matches!(**it, "asc" | "desc")) {
-        return Err(bad_request(
-            format!("'{bad}' is an invalid value for sort direction, valid value is 'asc' and 'desc'")
-                .replacen(&format!("'{bad}' is"), &format!("['{bad}'] is"), 1),
-        ));
+        return Err(bad_request(format!(
+            "['{bad}'] is invalid value for sort dirs, valid value is 'asc' and 'desc'"
+        )));
     }
     if !directions.is_empty() && directions.len() != keys.len() {
         return Err(bad_request("The number of sort_keys and sort_dirs must be same"));
@@ -167,9 +162,7 @@ fn page(call: &Call, kind: &Kind, mut rows: Vec<Object>) -> Result<(Vec<Object>,
     }
     let reverse =
         call.param("page_reverse").and_then(|it| attributes::as_bool(&json!(it))).unwrap_or_default();
-    let mut first = true;
     if let Some(marker) = call.param("marker") {
-        first = false;
         let at = rows.iter().position(|row| row.text("id") == marker).ok_or_else(|| kind.absent(marker))?;
         if reverse {
             rows.truncate(at);
@@ -190,7 +183,6 @@ fn page(call: &Call, kind: &Kind, mut rows: Vec<Object>) -> Result<(Vec<Object>,
         .collect();
     let base = format!("{}{}?{}", call.base, call.raw_path, kept.join("&"));
     let mut links = Vec::new();
-    let _ = first;
     if let (Some(head), Some(last)) = (rows.first(), rows.last()) {
         if more || reverse {
             links.push(json!({"rel": "next", "href": format!("{base}&marker={}", last.text("id"))}));

@@ -255,7 +255,7 @@ fn create_one(cloud: &mut Cloud, call: &Call, kind: &str, given: Object) -> Resu
         }
         "port" => {
             kind_of("network").visible(cloud, call, given.text("network_id"))?;
-            ports::create(cloud, call.caller.is_admin(), given)
+            ports::create(cloud, given)
         }
         "router" => routers::create(cloud, call, given),
         "floatingip" => floating::create(cloud, call, given),
@@ -352,13 +352,8 @@ fn delete(cloud: &mut Cloud, call: &Call, kind: &'static Kind, id: &str) -> Hand
         "security_group" => groups::delete(cloud, &held, call.caller.is_admin())?,
         "trunk" => trunks::delete(cloud, &held)?,
         "subnetpool" if cloud.all("subnets").any(|it| it.text("subnetpool_id") == id) => {
-            let text =
-                "Subnet pool ".to_owned() + id + " cannot be deleted: Subnet pool has existing allocations.";
-            return Err(Fail::new(
-                400,
-                "SubnetPoolDeleteError",
-                text.replace("Subnet pool has", "Subnet pool has"),
-            ));
+            let text = format!("Subnet pool {id} cannot be deleted: Subnet pool has existing allocations.");
+            return Err(Fail::new(400, "SubnetPoolDeleteError", text));
         }
         "address_group"
             if cloud.all("security_group_rules").any(|it| it.text("remote_address_group_id") == id) =>

@@ -7,7 +7,7 @@ use crate::cloud::Cloud;
 use crate::table::{Fields as _, Object, object};
 
 /// A port with the attributes that the API sets, made by a service or for a client.
-pub(crate) fn create(cloud: &mut Cloud, admin: bool, mut row: Object) -> Result<String, Fail> {
+pub(crate) fn create(cloud: &mut Cloud, mut row: Object) -> Result<String, Fail> {
     let network = cloud.get("networks", row.text("network_id")).cloned();
     let network = network.ok_or_else(|| kind_of("network").absent(row.text("network_id")))?;
     let network_id = network.text("id").to_owned();
@@ -57,7 +57,6 @@ pub(crate) fn create(cloud: &mut Cloud, admin: bool, mut row: Object) -> Result<
         "status": "DOWN", "qos_network_policy_id": null, "resource_request": null,
         "binding:vif_type": if bound.is_empty() { "unbound" } else { "ovs" }, "binding:vif_details": {},
     })));
-    let _ = admin;
     Ok(store(cloud, "port", row))
 }
 
@@ -70,7 +69,7 @@ pub(crate) fn service_port(cloud: &mut Cloud, given: Value) -> Result<String, Fa
         "qos_policy_id": null, "tenant_id": given["project_id"],
     }));
     row.extend(object(given));
-    create(cloud, true, row)
+    create(cloud, row)
 }
 
 fn needs_security() -> Fail {

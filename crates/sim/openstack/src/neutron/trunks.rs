@@ -10,9 +10,9 @@ use crate::wire::{Call, Handled, Reply};
 pub(super) fn create(cloud: &mut Cloud, mut row: Object) -> Result<String, Fail> {
     let port = row.text("port_id").to_owned();
     cloud.get("ports", &port).ok_or_else(|| kind_of("port").absent(&port))?;
-    if let Some(trunk) = cloud.find("trunks", "port_id", &port) {
-        let text = format!("Port {port} is currently a parent port for trunk {}.", trunk.text("id"));
-        return Err(Fail::new(409, "ParentPortInUse", text).retitled(&port));
+    if cloud.find("trunks", "port_id", &port).is_some() {
+        let text = format!("Port {port} is currently in use and is not eligible for use as a parent port.");
+        return Err(Fail::new(409, "ParentPortInUse", text));
     }
     let subs = row.list("sub_ports").to_vec();
     row.insert("sub_ports".to_owned(), json!([]));
@@ -20,15 +20,6 @@ pub(super) fn create(cloud: &mut Cloud, mut row: Object) -> Result<String, Fail>
     row.insert("sub_ports".to_owned(), Value::Array(subs));
     row.insert("status".to_owned(), json!("ACTIVE"));
     Ok(store(cloud, "trunk", row))
-}
-
-impl Fail {
-    /// A port that is a parent already, in the words of the trunk API.
-    fn retitled(mut self, port: &str) -> Self {
-        self.message =
-            format!("Port {port} is currently in use and is not eligible for use as a parent port.");
-        self
-    }
 }
 
 fn check(cloud: &Cloud, trunk: &Object, subs: &[Value]) -> Result<(), Fail> {

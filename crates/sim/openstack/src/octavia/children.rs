@@ -369,7 +369,10 @@ pub(super) fn batch(cloud: &mut Cloud, call: &Call, pool: &str) -> Handled {
             Some(held) => {
                 // What the request leaves out goes back to its default.
                 let fixed = ["address", "protocol_port", "subnet_id", "project_id", "tenant_id"];
-                for (name, value) in member.iter().filter(|(name, _)| !fixed.contains(&name.as_str())) {
+                let given = |name: &str, value: &Value| {
+                    !fixed.contains(&name) && (name != "tags" || *value != json!([]))
+                };
+                for (name, value) in member.iter().filter(|(name, value)| given(name, value)) {
                     cloud.set("members", held.text("id"), name, value.clone());
                 }
                 cloud.set("members", held.text("id"), "provisioning_status", "PENDING_UPDATE");

@@ -10,10 +10,7 @@ use super::python::{repr, text};
 pub(crate) fn validate(root: &str, value: &Value, schema: &Value) -> Result<(), String> {
     match violation(root, value, schema) {
         None => Ok(()),
-        Some((field, value, why)) if field.is_empty() => {
-            let _ = value;
-            Err(why)
-        }
+        Some((field, _, why)) if field.is_empty() => Err(why),
         Some((field, value, why)) => {
             Err(format!("Invalid input for field/attribute {field}. Value: {}. {why}", text(&value)))
         }

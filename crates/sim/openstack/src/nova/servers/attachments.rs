@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{body, policy};
+use super::super::body;
 use super::{build, find, own};
 use crate::cinder;
 use crate::cloud::Cloud;
@@ -146,9 +146,8 @@ pub(super) fn volumes(cloud: &mut Cloud, call: &Call, id: &str, rest: &[&str]) -
         ("GET", [volume]) => {
             let server = find(cloud, call, id)?;
             let found = server.list("volumes").iter().find(|it| it["id"] == *volume);
-            let text =
-                format!("Instance {id} is not attached to volume {volume}").replace("Instance", "instance");
-            let found = found.ok_or_else(|| Fail::missing(text.replacen("instance", "Instance", 1)))?;
+            let text = format!("Instance {id} is not attached to volume {volume}");
+            let found = found.ok_or_else(|| Fail::missing(text))?;
             Ok(Reply::ok(json!({"volumeAttachment": attachment(call, id, found)})))
         }
         ("POST", []) => attach_volume(cloud, call, id),
@@ -234,7 +233,6 @@ fn detach(cloud: &mut Cloud, call: &Call, id: &str, volume: &str) -> Handled {
     cloud.set("volumes", volume, "status", "detaching");
     let after = cloud.settings.timings.power;
     cloud.later(after, Task::VolumeDetached { id: volume.to_owned(), server: id.to_owned() });
-    let _ = policy("");
     Ok(Reply::nothing(202))
 }
 

@@ -111,6 +111,7 @@ fn fail(cloud: &mut Cloud, id: &str, code: u16, message: &str) {
 fn abort(cloud: &mut Cloud, id: &str, why: &str) {
     release(cloud, id);
     cloud.set("servers", id, "host", "");
+    cloud.set("servers", id, "zone", "");
     fail(cloud, id, 500, &format!("Build of instance {id} aborted: {why}"));
 }
 
