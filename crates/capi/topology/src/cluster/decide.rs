@@ -177,10 +177,8 @@ fn health_check(
 ) {
     match (wanted, topology.current.health_checks.get(name)) {
         (Some(wanted), None) => apply_typed(decision, wanted, None, "Created"),
-        (Some(wanted), Some(running)) => {
-            if topology.differences.contains_key(&ObjectRef::to(wanted)) {
-                apply_typed(decision, wanted, Some(&running.metadata), "Updated");
-            }
+        (Some(wanted), Some(running)) if topology.differences.contains_key(&ObjectRef::to(wanted)) => {
+            apply_typed(decision, wanted, Some(&running.metadata), "Updated");
         }
         (None, Some(running)) if !running.metadata.is_deleting() => {
             let message = format!("Deleted MachineHealthCheck {name:?}");

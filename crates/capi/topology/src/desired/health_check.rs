@@ -69,8 +69,10 @@ fn check(
     remediation: MachineHealthCheckRemediation,
 ) -> MachineHealthCheck {
     let cluster = &current.cluster;
-    let mut check: MachineHealthCheck = Default::default();
-    check.metadata = ObjectMeta::named(cluster.metadata.namespace.as_str(), name);
+    let mut check = MachineHealthCheck {
+        metadata: ObjectMeta::named(cluster.metadata.namespace.as_str(), name),
+        ..Default::default()
+    };
     check.metadata.labels.insert(label::TOPOLOGY_OWNED.to_owned(), String::new());
     check.metadata.owner_references.push(OwnerReference::to(cluster));
     check.spec.cluster_name.clone_from(&cluster.metadata.name);
