@@ -357,4 +357,39 @@ mod tests {
             assert!(!error.to_string().contains("hidden"), "{error}");
         }
     }
+
+    /// Mutations of a kubeconfig: whatever a tenant writes into a Secret, it is read or refused.
+    fn fuzz_one(text: &[u8]) {
+        if let Err(error) = Access::from_kubeconfig(text) {
+            assert!(!error.to_string().contains("hunter2"), "an error repeats a secret");
+        }
+    }
+
+    #[test]
+    fn fuzz_a_kubeconfig_with_any_byte_changed_is_read_or_refused() {
+        let whole = kubeconfig("https://10.0.0.1:6443", "token: hunter2, client-key-data: aHVudGVyMg==");
+        for at in 0..whole.len() {
+            fuzz_one(&whole.as_bytes()[..at]);
+            for with in [0, b'{', b'[', b'"', b':', b'&', b'*', b'!', b'\n', 0xff] {
+                let mut changed = whole.clone().into_bytes();
+                changed[at] = with;
+                fuzz_one(&changed);
+                changed.insert(at, with);
+                fuzz_one(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn fuzz_a_kubeconfig_that_grows_is_refused() {
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        let line = |n: usize| {
+            let below = format!("*a{}", n - 1);
+            format!("a{n}: &a{n} [{below}, {below}]\n")
+        };
+        let bomb: String = (1..30).map(line).collect();
+        for text in [deep, format!("a0: &a0 x\n{bomb}"), "x: ".repeat(100_000), "- ".repeat(100_000)] {
+            assert!(Access::from_kubeconfig(text.as_bytes()).is_err());
+        }
+    }
 }
