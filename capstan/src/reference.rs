@@ -118,7 +118,7 @@ fn the_command_reference_is_up_to_date() {
 }
 
 /// (command, has `--output`, has `--dry-run`)
-const COMMANDS: [(&str, bool, bool); 30] = [
+const COMMANDS: [(&str, bool, bool); 31] = [
     // Run until they are stopped.
     ("server", false, false),
     ("demo", false, false),
