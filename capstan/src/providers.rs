@@ -1,6 +1,8 @@
 //! The clouds of this program, one line each. Nothing else in the program names them.
 
-use capstan_provider_kit::Plugin;
+use std::sync::Arc;
+
+use capstan_provider_kit::{Plugin, Simulator};
 
 /// In the order of help texts and of the error catalogue.
 pub fn providers() -> Vec<Plugin> {
@@ -14,4 +16,11 @@ pub fn providers() -> Vec<Plugin> {
         Plugin::new(Simulated).simulated_by(SiteProcess),
         Plugin::new(Kvm),
     ]
+}
+
+/// Simulated clouds that no provider of this program is for.
+pub fn simulators() -> Vec<Arc<dyn Simulator>> {
+    use capstan_guest::Site;
+    use capstan_sim_openstack::OpenStackSimulator;
+    vec![Arc::new(OpenStackSimulator { hypervisor: Site::hypervisor })]
 }

@@ -9,7 +9,7 @@ const PHRASES: &[(&str, &[&str])] = &[
     ("requeue, retry, back off", &["look again", "looks again"]),
     ("conflict, stale", &["overtaken", "quarrel", "quarrels"]),
     ("default, fallback", &["usually"]),
-    ("cache, inventory, snapshot", &["sight", "glance"]),
+    ("cache, inventory, snapshot", &["sight"]),
     ("simulation run", &["disturbed life", "disturbed lives"]),
     ("error, failure, cause", &["trouble", "misfortune"]),
     ("report, record, message", &["told"]),

@@ -53,7 +53,7 @@ struct WriteEntry {
 }
 
 enum Key {
-    Local(LocalKey),
+    Local(Box<LocalKey>),
     Kms(Arc<Plugin>),
 }
 
@@ -76,7 +76,10 @@ impl Encryption {
                 match provider {
                     Provider::Identity => {}
                     Provider::Local { algorithm, keys: named } => keys.extend(
-                        named.iter().filter_map(|key| LocalKey::new(*algorithm, key)).map(Key::Local),
+                        named
+                            .iter()
+                            .filter_map(|key| LocalKey::new(*algorithm, key))
+                            .map(|key| Key::Local(Box::new(key))),
                     ),
                     Provider::Kms(config) => keys.push(Key::Kms(Plugin::new(config.clone()))),
                 }

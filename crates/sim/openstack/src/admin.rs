@@ -1,4 +1,4 @@
-//! What the simulator is told beside the APIs: faults and questions, under `/sim/`. No real cloud has these paths.
+//! Control of the simulator beside the APIs: faults and reports, under `/sim/`. No real cloud has these paths.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};

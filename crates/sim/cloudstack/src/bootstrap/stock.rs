@@ -229,8 +229,9 @@ const VPC_OFFERINGS: &[(&str, bool, &str, Option<&str>)] = &[
     ("VPC offering with Netris - NAT Mode", false, "Netris", Some("NATTED")),
 ];
 
-/// Offerings of system VMs: name, `systemvmtype`, MHz, MiB, whether they are restarted, network rate.
-const SYSTEM_OFFERINGS: &[(&str, &str, u64, u64, bool, Option<u64>)] = &[
+/// Name, `systemvmtype`, MHz, MiB, whether it is restarted, network rate.
+type SystemOffering = (&'static str, &'static str, u64, u64, bool, Option<u64>);
+const SYSTEM_OFFERINGS: &[SystemOffering] = &[
     ("Console Proxy", "consoleproxy", 500, 1024, false, Some(0)),
     ("Secondary Storage VM", "secondarystoragevm", 500, 512, false, None),
     ("Software Router", "domainrouter", 500, 512, true, None),

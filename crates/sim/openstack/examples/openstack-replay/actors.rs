@@ -149,10 +149,10 @@ impl Actors {
             }
         }
         let login = LOGINS.iter().find(|(name, _)| *name == case.case);
-        if let (Some((_, actor)), Some(token)) = (login, answer.headers.get("x-subject-token")) {
-            if let Some(old) = self.tokens.insert((*actor).to_owned(), token.clone()) {
-                self.tokens.insert(format!("{actor}-old"), old);
-            }
+        if let (Some((_, actor)), Some(token)) = (login, answer.headers.get("x-subject-token"))
+            && let Some(old) = self.tokens.insert((*actor).to_owned(), token.clone())
+        {
+            self.tokens.insert(format!("{actor}-old"), old);
         }
     }
 }

@@ -108,10 +108,8 @@ impl<'a> Comparison<'a> {
             (Value::Object(theirs), Value::Object(ours)) => self.objects(at, theirs, ours),
             (Value::Array(_), Value::Array(_)) if VOLATILE.contains(&field) => {}
             (Value::Array(theirs), Value::Array(ours)) => self.lists(at, theirs, ours),
-            (Value::String(theirs), Value::String(ours)) => {
-                if !VOLATILE.contains(&field) {
-                    self.text(at, theirs, ours);
-                }
+            (Value::String(theirs), Value::String(ours)) if !VOLATILE.contains(&field) => {
+                self.text(at, theirs, ours);
             }
             _ if kind(theirs) != kind(ours) => {
                 self.differ(at, format!("recorded {}, ours {}", short(theirs), short(ours)));

@@ -3,6 +3,7 @@
 //! Exchanges are replayed in order. Ids, addresses and tokens of the recording are mapped to ours when they first appear.
 //! A case is the same, is the same except for explained differences, or differs. What needs an object that another
 //! recording made, or a service that is not simulated, is left out with the reason.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 
 mod actors;
 mod case;

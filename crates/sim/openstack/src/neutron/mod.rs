@@ -232,9 +232,8 @@ fn create(cloud: &mut Cloud, call: &Call, kind: &'static Kind) -> Handled {
     for id in made {
         if let Some(row) = cloud.get(kind.plural, &id) {
             let mut row = render(cloud, call, kind.singular, row);
-            match kind.singular {
-                "network" => drop(row.entry("is_default").or_insert(json!(false))),
-                _ => {}
+            if kind.singular == "network" {
+                row.entry("is_default").or_insert(json!(false));
             }
             shown.push(Value::Object(row));
         }
@@ -413,11 +412,9 @@ fn render(cloud: &Cloud, call: &Call, kind: &str, row: &Object) -> Object {
                 row.insert("trunk_details".to_owned(), trunks::details(cloud, trunk));
             }
         }
-        "router" => {
-            if !admin {
-                row.remove("distributed");
-                row.remove("ha");
-            }
+        "router" if !admin => {
+            row.remove("distributed");
+            row.remove("ha");
         }
         "floatingip" => {
             row.insert("port_details".to_owned(), floating::port_details(cloud, &row));

@@ -52,7 +52,7 @@ pub(super) fn delete_subnet(cloud: &mut Cloud, id: &str) -> Result<(), Fail> {
     let auto = cloud.get("subnets", id).is_some_and(|it| it.text("ipv6_address_mode") == "slaac");
     let used = cloud.all("ports").any(|port| {
         port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == id)
-            && !(auto && !port.text("device_owner").starts_with("network:router"))
+            && (!auto || port.text("device_owner").starts_with("network:router"))
     });
     if used {
         let text = format!(

@@ -104,7 +104,9 @@ pub(super) fn check_keypairs(cloud: &Cloud, call: &Call) -> Result<(), Fail> {
 fn shown(call: &Call, mut quota: Object) -> Object {
     quota.retain(|name, _| {
         let name = name.as_str();
-        !(call.at_least(36) && NETWORK.contains(&name)) && !(call.at_least(57) && FILES.contains(&name))
+        let gone =
+            (call.at_least(36) && NETWORK.contains(&name)) || (call.at_least(57) && FILES.contains(&name));
+        !gone
     });
     quota
 }

@@ -213,9 +213,7 @@ pub(crate) fn ready(cloud: &mut Cloud, id: &str) {
                 held if held.starts_with("PENDING") => {
                     child.insert("provisioning_status".to_owned(), json!(status));
                     child.insert("updated_at".to_owned(), json!(now));
-                    if *table == "healthmonitors" {
-                        child.insert("operating_status".to_owned(), json!("ONLINE"));
-                    } else if online && *table != "members" {
+                    if *table == "healthmonitors" || (online && *table != "members") {
                         child.insert("operating_status".to_owned(), json!("ONLINE"));
                     }
                 }

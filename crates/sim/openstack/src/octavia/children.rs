@@ -167,10 +167,12 @@ fn conflicts(cloud: &Cloud, what: &Kind, given: &Object, parent: &Parent) -> Res
                 )));
             }
         }
-        "pool" => {
-            if cloud.get("listeners", given.text("listener_id")).is_some_and(|it| it.has("default_pool_id")) {
-                return Err(Fail::conflict("This listener already has a default pool"));
-            }
+        "pool"
+            if cloud
+                .get("listeners", given.text("listener_id"))
+                .is_some_and(|it| it.has("default_pool_id")) =>
+        {
+            return Err(Fail::conflict("This listener already has a default pool"));
         }
         "member" => {
             let (address, port) = (given.text("address"), given.number("protocol_port"));

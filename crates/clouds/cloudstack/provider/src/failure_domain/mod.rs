@@ -56,8 +56,7 @@ impl Controller for FailureDomains {
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         // Machines leave a failure domain that is being deleted one by one.
         watches.related::<Machine>(|change, caches| {
-            let state =
-                |machine: &Arc<Machine>| (machine.status.phase.clone(), machine.metadata.is_deleting());
+            let state = |machine: &Arc<Machine>| (machine.status.phase, machine.metadata.is_deleting());
             if change.old.as_ref().map(state) == change.new.as_ref().map(state) {
                 return Vec::new();
             }

@@ -18,8 +18,11 @@ fn patched(mut base: Value, changes: &[(&str, Value)]) -> Value {
     base
 }
 
+/// Claim, changes by path, whether they are accepted.
+type Case<'a> = (&'a str, &'a [(&'a str, Value)], bool);
+
 /// Changes one object after another, each from the same beginning.
-fn check(api: &Api, old: &Value, status: Value, cases: &[(&str, &[(&str, Value)], bool)]) {
+fn check(api: &Api, old: &Value, status: Value, cases: &[Case<'_>]) {
     let mut stored = api.create(old).unwrap();
     stored["metadata"]["resourceVersion"] = "1".into();
     if !status.is_null() {

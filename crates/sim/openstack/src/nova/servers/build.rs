@@ -47,7 +47,7 @@ fn schedule(cloud: &Cloud, server: &Object) -> Result<String, &'static str> {
     }
     let flavor = server.object("flavor").cloned().unwrap_or_default();
     let disk = if server.text("image").is_empty() { 0 } else { flavor.number("disk") };
-    let mut hosts: Vec<(&Object, (i64, i64, i64, i64))> = cloud
+    let mut hosts: Vec<_> = cloud
         .all("hosts")
         .map(|host| (host, used_on(cloud, host.text("id"))))
         .filter(|(host, used)| {

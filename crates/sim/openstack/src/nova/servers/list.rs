@@ -180,7 +180,7 @@ pub(super) fn list(cloud: &Cloud, call: &Call, detail: bool) -> Handled {
             "uuid" => "id",
             key => key,
         };
-        rows.sort_by(|a, b| a.text(field).to_lowercase().cmp(&b.text(field).to_lowercase()));
+        rows.sort_by_key(|a| a.text(field).to_lowercase());
         if call.param("sort_dir") != Some("asc") {
             rows.reverse();
         }
