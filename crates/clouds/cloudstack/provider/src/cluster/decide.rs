@@ -96,7 +96,14 @@ fn corrected(domain: &CloudStackFailureDomainSpec, object: &CloudStackFailureDom
         || differs(&zone.name, &seen_zone.name)
         || differs(&network.id, &seen_network.id)
         || differs(&network.name, &seen_network.name)
-        || (&network.offering, &network.vpc) != (&seen_network.offering, &seen_network.vpc)
+        || network.offering != seen_network.offering
+        || network.vpc.as_ref().is_some_and(|vpc| {
+            let seen = seen_network.vpc.clone().unwrap_or_default();
+            differs(&vpc.id, &seen.id)
+                || differs(&vpc.name, &seen.name)
+                || differs(&vpc.cidr, &seen.cidr)
+                || differs(&vpc.offering, &seen.offering)
+        })
         // An id that was taken out of the manifest was not the cloud's if nothing was found by it.
         || (network.id.is_empty() && !seen_network.id.is_empty() && status_is_not_found(object))
 }

@@ -191,8 +191,8 @@ async fn existing(
         seen.disks = teardown::disks(&vm.id, access, &answers.disks).await.ok();
     }
     let told = object.status.conditions.condition(ATTACHED);
-    // One that ran before anybody recorded anything of it, as after a move, is a member already.
-    let came_with_it = told.is_none() && ran;
+    // One that ran before anything of it was recorded, as after a move, is a member already.
+    let came_with_it = object.status.conditions.is_empty() && ran;
     if let Some(rule) = decide::rule(object, seen)
         && (came_with_it || told.is_some_and(|told| told.reason == ATTACH_FAILED))
     {
