@@ -191,8 +191,10 @@ async fn existing(
         seen.disks = teardown::disks(&vm.id, access, &answers.disks).await.ok();
     }
     let told = object.status.conditions.condition(ATTACHED);
-    // One that ran before anything of it was recorded, as after a move, is a member already.
-    let came_with_it = object.status.conditions.is_empty() && ran;
+    // A Machine that has its provider id before anything of this was recorded was moved here: it is a member already. That
+    // of a new one gets its id later.
+    let was_moved = seen.machine.as_ref().is_some_and(|machine| !machine.spec.provider_id.is_empty());
+    let came_with_it = told.is_none() && was_moved;
     if let Some(rule) = decide::rule(object, seen)
         && (came_with_it || told.is_some_and(|told| told.reason == ATTACH_FAILED))
     {
