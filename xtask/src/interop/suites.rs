@@ -177,17 +177,6 @@ pub const SUITES: &[Suite] = &[
         ..suite("quick-start", 45)
     },
     Suite {
-        against: &[Against::Kubernetes],
-        peers: &[KUBE],
-        about: &[
-            "crates/kubernetes/apiserver/**",
-            "tests/interop/src/kubernetes/raw/**",
-            "tests/raw-parity/**",
-        ],
-        uses: &[API],
-        ..suite("raw-parity", 90)
-    },
-    Suite {
         against: &[Against::Capstan],
         about: &["crates/kubernetes/apiserver/**", "tests/interop/src/self_checks/attacks/**"],
         uses: &[API, BINARY],
@@ -277,12 +266,6 @@ pub const SUITES: &[Suite] = &[
         ..suite("cloudstack-clients", 45)
     },
     Suite {
-        against: &[Against::Dex],
-        about: &["crates/kubernetes/oidc/**", "tests/interop/src/kubernetes/oidc/**"],
-        uses: &[API],
-        ..suite("oidc", 60)
-    },
-    Suite {
         arguments: &["--rounds", "200", "--damage"],
         against: &[Against::Capstan],
         about: &["crates/kubernetes/store/**", "tests/interop/src/self_checks/crash/**"],
@@ -302,21 +285,6 @@ pub const SUITES: &[Suite] = &[
         ..suite("demo", 120)
     },
     Suite {
-        parts: 8,
-        against: &[Against::Kubernetes],
-        peers: &[KUBECTL],
-        about: &[
-            "capstan/src/inspect/**",
-            "capstan/src/set/**",
-            "crates/view/**",
-            "crates/clouds/cloudstack/provider/**",
-            "tests/interop/src/first_use/mend/**",
-            "tests/mend/**",
-        ],
-        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, BINARY],
-        ..suite("mend", 150)
-    },
-    Suite {
         against: &[Against::Kubernetes, Against::Etcd],
         peers: &[KUBE],
         about: &[
@@ -326,18 +294,6 @@ pub const SUITES: &[Suite] = &[
         ],
         uses: &[CONTROLLERS, SIM, BINARY],
         ..suite("manager", 120)
-    },
-    Suite {
-        parts: 4,
-        against: &[Against::Kubernetes, Against::Etcd],
-        peers: &[KUBE],
-        about: &[
-            "capstan/src/manager/**",
-            "crates/kubernetes/controller/**",
-            "tests/interop/src/cluster_api/manager/failover.rs",
-        ],
-        uses: &[CONTROLLERS, SIM, BINARY],
-        ..suite("failover", 170)
     },
     Suite {
         against: &[Against::ClusterApi, Against::Kubernetes],

@@ -58,6 +58,8 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
         // kubectl's own log lines have time, process id and source line.
         (r"(?m)^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ ([\w.]+):\d+\]", "<log> $1]"),
+        // `kubectl wait` ends its own watch, and logs it when an event arrives at that moment.
+        (r#"(?m)^<log> reflector\.go\] "Warning: watch ended with error".*context canceled.*\n"#, ""),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
         (r#"(resourceVersion\\*"?: ?\\*"?)\d+"#, "${1}<version>"),
         (r"(?m)^(\s*Resource Version:\s+)\d+", "${1}<version>"),

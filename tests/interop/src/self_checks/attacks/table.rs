@@ -56,8 +56,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "requests beyond the limit are 429",
-        "crates/kubernetes/apiserver/tests/it/in_flight.rs",
-        "requests_beyond_the_limit_get_429",
+        "crates/kubernetes/apiserver/tests/it/flow_control.rs",
+        "a_level_with_queues_lets_requests_wait_for_a_seat",
     ),
     (
         "on a full disk deletes work",
