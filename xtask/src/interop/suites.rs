@@ -42,7 +42,6 @@ pub enum Against {
     KubernetesPython,
     KubeRs,
     Containerd,
-    Dex,
     /// Our own guarantees; no other program.
     Capstan,
 }
@@ -62,7 +61,6 @@ impl Against {
             Self::KubernetesPython => ("kubernetes (Python)", ""),
             Self::KubeRs => ("kube-rs", ""),
             Self::Containerd => ("containerd", at::CONTAINERD),
-            Self::Dex => ("Dex", at::DEX),
             Self::Capstan => ("Capstan itself", ""),
         };
         format!("{name} {version}").trim_end().to_owned()
