@@ -215,6 +215,10 @@ async fn update(
     // From here on the object has the current version, whether the request named it or not.
     object.set_meta("resourceVersion", current.resource_version());
     strategy::prepare_update(call, &mut object, &current)?;
+    if !options.dry_run {
+        // As upstream, it is never stored, and a dry run repeats it.
+        object.meta_mut().remove("selfLink");
+    }
 
     strategy::validate_update(call, &object, &current)?;
     capstan_schema::apply::keep_times(&current, &mut object);

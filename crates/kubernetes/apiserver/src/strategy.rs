@@ -325,7 +325,6 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
             }
         }
     }
-    object.meta_mut().remove("selfLink");
     if object.uid().is_empty() {
         object.set_meta("uid", current.uid());
     }
