@@ -8,4 +8,5 @@ pub mod oidc;
 pub mod parity;
 pub mod port_forward;
 pub mod raw;
+mod varying;
 pub mod verdicts;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 use serde_json::Value;
+
+use crate::kubernetes::varying::{numbered_uids, sorted_quotes};
 
 /// Values of one side that do not count as differences.
 #[derive(Clone, Debug)]
@@ -36,23 +38,11 @@ pub fn text(raw: &str, side: &Side, masks: &[Regex], sorted: bool) -> String {
 
 /// The order of keys in JSON is not guaranteed: neither in a raw response nor in an object quoted by an error.
 fn sorted_keys(raw: &str) -> String {
-    static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""\{(?:[^"\\]|\\.)*\}""#).ok());
     if let Ok(whole @ Value::Object(_)) = serde_json::from_str(raw) {
         return serde_json::to_string_pretty(&whole).unwrap_or_default();
     }
-    let Some(quoted) = QUOTED.as_ref() else { return raw.to_owned() };
-    quoted
-        .replace_all(raw, |found: &Captures<'_>| {
-            let inner: Option<Value> = serde_json::from_str::<String>(&found[0])
-                .ok()
-                .and_then(|text| serde_json::from_str(&text).ok());
-            inner.map_or_else(|| found[0].to_owned(), |object| Value::String(object.to_string()).to_string())
-        })
-        .into_owned()
+    sorted_quotes(raw)
 }
-
-static UID: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
@@ -73,18 +63,6 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     ];
     rules.into_iter().filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
 });
-
-/// Equal uids get equal placeholders, so that owner references are still compared.
-fn numbered_uids(text: &str) -> String {
-    let Some(pattern) = UID.as_ref() else { return text.to_owned() };
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    pattern
-        .replace_all(text, |found: &Captures<'_>| {
-            let next = known.len() + 1;
-            format!("<uid-{}>", known.entry(found[0].to_owned()).or_insert(next))
-        })
-        .into_owned()
-}
 
 /// Stored objects as text, by namespace and name: keys sorted, one value per line, uids replaced by the name of their
 /// object.

@@ -1,13 +1,13 @@
 //! Removes from a response what differs between servers and between runs.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 use serde_json::Value;
 
 use super::protobuf;
 use crate::api::Reply;
+use crate::kubernetes::varying::{numbered_uids, sorted_quotes, without_uids};
 
 /// Headers that are compared.
 const HEADERS: [&str; 8] = [
@@ -45,8 +45,9 @@ pub fn differences(expected: &Answer, got: &Answer) -> Vec<(&'static str, String
         let shown = |sorted: Option<String>, body: &str| sorted.unwrap_or_else(|| lines(body));
         let (left, right) = (shown(left_sorted, left), shown(right_sorted, right));
         all.push(("body", crate::diff::lines(&left, &right)));
-    } else if left_sorted.is_some() && keys(&uids_out(&lines(left))) != keys(&uids_out(&lines(right))) {
-        let (left, right) = (uids_out(&lines(left)), uids_out(&lines(right)));
+    } else if left_sorted.is_some() && keys(&without_uids(&lines(left))) != keys(&without_uids(&lines(right)))
+    {
+        let (left, right) = (without_uids(&lines(left)), without_uids(&lines(right)));
         all.push(("key order", crate::diff::lines(&left, &right)));
     } else if spaces(left) != spaces(right) {
         all.push(("white space", format!("    - {left:?}\n    + {right:?}\n")));
@@ -67,11 +68,6 @@ fn keys(lines: &str) -> Vec<&str> {
 /// What is between the values.
 fn spaces(body: &str) -> (bool, bool) {
     (body.ends_with('\n'), body.starts_with("{\n"))
-}
-
-fn uids_out(text: &str) -> String {
-    let pattern = UID.as_ref();
-    pattern.map_or_else(|| text.to_owned(), |pattern| pattern.replace_all(text, "<uid>").into_owned())
 }
 
 /// A response without what varies. `host` is the address of the server. No response at all is comparable too:
@@ -97,9 +93,6 @@ pub fn answer(reply: &anyhow::Result<Reply>, host: &str) -> Answer {
     Answer { status: reply.status.as_u16(), headers: masked(&headers, host), body: masked(&body, host) }
 }
 
-static UID: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
-
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
@@ -124,31 +117,6 @@ fn masked(text: &str, host: &str) -> String {
         out = pattern.replace_all(&out, *with).into_owned();
     }
     out
-}
-
-/// Equal uids get equal placeholders, so that owner references are still compared.
-fn numbered_uids(text: &str) -> String {
-    let Some(pattern) = UID.as_ref() else { return text.to_owned() };
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    pattern
-        .replace_all(text, |found: &Captures<'_>| {
-            let next = known.len() + 1;
-            format!("<uid-{}>", known.entry(found[0].to_owned()).or_insert(next))
-        })
-        .into_owned()
-}
-
-/// JSON quoted in a message, with sorted keys: the order is that of the Go type there.
-fn sorted_quotes(text: &str) -> String {
-    static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""\{(?:[^"\\]|\\.)*\}""#).ok());
-    let Some(quoted) = QUOTED.as_ref() else { return text.to_owned() };
-    quoted
-        .replace_all(text, |found: &Captures<'_>| {
-            let inner = serde_json::from_str::<String>(&found[0]).ok();
-            let inner: Option<Value> = inner.and_then(|text| serde_json::from_str(&text).ok());
-            inner.map_or_else(|| found[0].to_owned(), |object| Value::String(object.to_string()).to_string())
-        })
-        .into_owned()
 }
 
 /// Every JSON document of a body with sorted keys, one value per line; none if it is no JSON.
