@@ -110,8 +110,8 @@ fn cases() -> Vec<Case> {
             "vpc",
             (cluster, "/spec/failureDomains/0/zone/network", json!({"vpc": {"name": "somewhere"}})),
             InCluster,
-            code::UNSUPPORTED,
-            "network.vpc",
+            code::REFUSED,
+            "cidr in network.vpc of failure domain fd-1",
         ),
         case(
             "address",
