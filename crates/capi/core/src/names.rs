@@ -102,16 +102,6 @@ pub fn from_template(template: &str, values: &[(&str, &str)], suffix: &str) -> S
     shortened(name, suffix)
 }
 
-/// A name as the value of a label: names may be longer than values.
-pub fn label_value(name: &str) -> String {
-    if name.len() <= LONGEST {
-        return name.to_owned();
-    }
-    let digest = Sha256::digest(name.as_bytes());
-    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("hash_{hash}_z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ pub fn name(set: &MachineSet, suffix: &str) -> String {
 /// Labels and annotations of machines and the objects created for them.
 pub fn propagated(set: &MachineSet) -> Propagated {
     let mut labels = set.spec.template.metadata.labels.clone();
-    labels.insert(label::SET_NAME.to_owned(), crate::names::label_value(&set.metadata.name));
+    labels.insert(label::SET_NAME.to_owned(), label::value(&set.metadata.name));
     labels.insert(label::CLUSTER_NAME.to_owned(), set.spec.cluster_name.clone());
     if let Some(deployment) = set.metadata.labels.get(label::DEPLOYMENT_NAME) {
         labels.insert(label::DEPLOYMENT_NAME.to_owned(), deployment.clone());

@@ -10,7 +10,6 @@ use super::observed::{Observed, Part};
 use crate::clone;
 use crate::contract::{Definition, Lookup, contract_version, look_up};
 use crate::members::{CLUSTER, of_cluster};
-use crate::names::label_value;
 use crate::paused::concerns_members;
 use crate::selector::selects;
 
@@ -39,7 +38,7 @@ pub async fn observe(set: &MachineSet, view: &View) -> Result<Observed, ObserveE
     for template in [&infrastructure_template, &bootstrap_template] {
         let Some(template) = template.object() else { continue };
         let Some(kind) = contract_version(view, clone::kind_of(template))? else { continue };
-        let value = label_value(&set.metadata.name);
+        let value = label::value(&set.metadata.name);
         for object in view.external_labelled(&kind, namespace, label::SET_NAME, &value).await? {
             let metadata = object.metadata().clone();
             made.push(Part { reference: ObjectRef::new(kind.clone(), metadata.key()), metadata });

@@ -1,9 +1,6 @@
 //! `MachineSet`.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use capstan_schema::golang;
-use capstan_schema::meta;
 
 use super::common::{
     default_cluster_label, default_replicas, default_version, selector, selects, shown, validate_bootstrap,
@@ -18,7 +15,7 @@ impl Admission for MachineSet {
         let old = old.map(|old| old.spec.replicas);
         default_replicas(&mut self.spec.replicas, &self.metadata.annotations, old)?;
         if self.spec.selector.is_empty() {
-            let name = label_value(&self.metadata.name);
+            let name = label::value(&self.metadata.name);
             self.spec.selector.match_labels.insert(label::SET_NAME.to_owned(), name.clone());
             self.spec.template.metadata.labels.insert(label::SET_NAME.to_owned(), name);
         }
@@ -54,15 +51,4 @@ impl Admission for MachineSet {
         validate_naming(&spec.machine_naming, "machineSet", "spec.machineNaming", &mut errors);
         errors
     }
-}
-
-/// A name as a label value: itself, or its hash if it is not a valid value.
-pub(crate) fn label_value(name: &str) -> String {
-    if meta::label_value(name).is_empty() {
-        return name.to_owned();
-    }
-    // FNV-1a, as upstream: both must produce the same label.
-    let hash =
-        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    format!("hash_{}_z", URL_SAFE_NO_PAD.encode(hash.to_be_bytes()))
 }

@@ -145,6 +145,21 @@ choice! {
 
 /// Labels.
 pub mod label {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use capstan_schema::meta;
+
+    /// A name as a label value: itself, or its hash if it is not a valid value.
+    pub fn value(name: &str) -> String {
+        if meta::label_value(name).is_empty() {
+            return name.to_owned();
+        }
+        // FNV-1a, as upstream: both must produce the same label.
+        let fnv = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        let hash = name.bytes().fold(0x811c_9dc5, fnv);
+        format!("hash_{}_z", URL_SAFE_NO_PAD.encode(hash.to_be_bytes()))
+    }
+
     /// Cluster that an object belongs to.
     pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
     /// Marks objects that a topology manages.

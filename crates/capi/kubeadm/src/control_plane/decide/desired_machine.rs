@@ -2,7 +2,7 @@
 
 use capstan_capi_core::clone;
 use capstan_capi_core::contract::External;
-use capstan_capi_core::names::{from_template, joined, label_value};
+use capstan_capi_core::names::{from_template, joined};
 use capstan_capi_core::propagate::Propagated;
 use capstan_capi_types::bootstrap::{
     ExternalEtcd, InitConfiguration, JoinConfiguration, JoinControlPlane, KubeadmConfig, KubeadmConfigSpec,
@@ -51,7 +51,7 @@ pub(super) fn propagated(control_plane: &KubeadmControlPlane, cluster: &str) -> 
     let mut labels = template.labels.clone();
     labels.insert(label::CLUSTER_NAME.to_owned(), cluster.to_owned());
     labels.insert(label::CONTROL_PLANE.to_owned(), String::new());
-    labels.insert(label::CONTROL_PLANE_NAME.to_owned(), label_value(&control_plane.metadata.name));
+    labels.insert(label::CONTROL_PLANE_NAME.to_owned(), label::value(&control_plane.metadata.name));
     Propagated { labels, annotations: template.annotations.clone() }
 }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use capstan_capi_core::clone;
 use capstan_capi_core::contract::{Lookup, contract_version, look_up};
-use capstan_capi_core::names::label_value;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_types::bootstrap::{ExternalEtcd, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -104,7 +103,7 @@ async fn made(
     seen: &mut Observed,
 ) -> Result<(), ObserveError> {
     let namespace = control_plane.metadata.namespace.as_str();
-    let value = label_value(&control_plane.metadata.name);
+    let value = label::value(&control_plane.metadata.name);
     for config in view.labelled::<KubeadmConfig>(namespace, label::CONTROL_PLANE_NAME, &value)? {
         seen.made.push((ObjectRef::to(config.as_ref()), config.metadata.clone()));
     }
