@@ -42,7 +42,7 @@ pub enum Need {
     BestEffort,
 }
 
-/// An effect, and the event to record when it has happened.
+/// An effect, and the events to record about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned<K> {
     pub effect: Effect<K>,
@@ -50,6 +50,15 @@ pub struct Planned<K> {
     pub need: Need,
     /// Recorded as an event once the effect has happened.
     pub note: Option<Note>,
+    /// Recorded as an event if the effect fails, with the error after its message. Conflicts are expected and not
+    /// recorded.
+    pub failure: Option<Note>,
+}
+
+impl<K> Planned<K> {
+    fn new(effect: Effect<K>, need: Need, note: Option<Note>) -> Self {
+        Self { effect, need, note, failure: None }
+    }
 }
 
 /// One thing to do.
@@ -264,25 +273,33 @@ impl<C: Controller> Decision<C> {
 
     /// Adds a required effect.
     pub fn then(&mut self, effect: Effect<C::Call>) -> &mut Self {
-        self.effects.push(Planned { effect, need: Need::Required, note: None });
+        self.effects.push(Planned::new(effect, Need::Required, None));
         self
     }
 
     /// Adds a required effect with an event.
     pub fn then_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
-        self.effects.push(Planned { effect, need: Need::Required, note: Some(note) });
+        self.effects.push(Planned::new(effect, Need::Required, Some(note)));
         self
     }
 
     /// Adds a best-effort effect: the rest of the decision is carried out even if it fails.
     pub fn best_effort(&mut self, effect: Effect<C::Call>) -> &mut Self {
-        self.effects.push(Planned { effect, need: Need::BestEffort, note: None });
+        self.effects.push(Planned::new(effect, Need::BestEffort, None));
         self
     }
 
     /// Adds a best-effort effect with an event that is recorded if it succeeds.
     pub fn best_effort_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
-        self.effects.push(Planned { effect, need: Need::BestEffort, note: Some(note) });
+        self.effects.push(Planned::new(effect, Need::BestEffort, Some(note)));
+        self
+    }
+
+    /// Names the event to record if the last effect fails; the error follows its message.
+    pub fn or_noting(&mut self, failure: Note) -> &mut Self {
+        if let Some(last) = self.effects.last_mut() {
+            last.failure = Some(failure);
+        }
         self
     }
 

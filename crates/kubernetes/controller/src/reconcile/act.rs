@@ -104,6 +104,12 @@ impl<C: Controller> Reconcile<'_, C> {
                 error
             }
         };
+        if let Some(mut note) = step.failure
+            && error.code != catalogue::API_CONFLICT
+        {
+            note.message = format!("{}: {error}", note.message);
+            self.notes.push(note);
+        }
         let what = format!("{}: {error}", step.effect.summary());
         let failure = match error.code == catalogue::API_CONFLICT {
             true => ReconcileError::Conflict(what),

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::code::catalogue;
-use crate::{Call, Decision, Effect, Look, NoCall, ObserveError, Outcome};
+use crate::{Call, Decision, Effect, ListOptions, Look, NoCall, Note, ObserveError, Outcome};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct ConfigMap {
@@ -50,6 +50,15 @@ impl Controller for Looks {
         Decision::rest(look)
     }
 }
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Event {
+    metadata: ObjectMeta,
+    note: String,
+}
+
+object!(Event, "events.k8s.io" / "v1", "Event", "events", Namespaced);
 
 struct World {
     client: Client,
@@ -372,10 +381,11 @@ impl Controller for Tries {
             return decision;
         }
         for call in self.calls.iter().filter(|call| look.result_of(call).is_none()) {
-            match call.1 {
+            let decision = match call.1 {
                 true => decision.then(Effect::Call(call.clone())),
                 false => decision.best_effort(Effect::Call(call.clone())),
             };
+            decision.or_noting(Note::warning("FailedTry", "Try", format!("Failed to try {}", call.0)));
         }
         decision.remove_finalizer(HELD);
         decision
@@ -417,6 +427,11 @@ async fn a_failed_best_effort_holds_up_neither_what_comes_after_it_nor_finalizer
         let calls: Vec<_> =
             calls.into_iter().map(|(name, need, fails)| Try(name.to_owned(), need, fails)).collect();
         let any_failed = calls.iter().any(|call| call.2);
+        let failed: Vec<String> = calls
+            .iter()
+            .filter(|call| call.2 && made.contains(&call.0.as_str()))
+            .map(|call| format!("Failed to try {}: E-API-REFUSED: no", call.0))
+            .collect();
         runtime.add(Tries { calls: calls.clone(), made: sender }).start();
         let mut object = ConfigMap { metadata: ObjectMeta::named("a", "one") };
         object.metadata.finalizers = vec![HELD.to_owned()];
@@ -429,6 +444,11 @@ async fn a_failed_best_effort_holds_up_neither_what_comes_after_it_nor_finalizer
         assert_eq!(heard, made, "{calls:?}");
         let object: Option<ConfigMap> = world.client.get(&Key::new("a", "one")).await.expect("an answer");
         assert_eq!(object.expect("the object").metadata.finalizers.is_empty(), released, "{calls:?}");
+        let events: Vec<Event> =
+            world.client.list_all("a", &ListOptions::default()).await.expect("a list of events");
+        let mut notes: Vec<String> = events.into_iter().map(|event| event.note).collect();
+        notes.sort();
+        assert_eq!(notes, failed, "{calls:?}");
         let errors = runtime.metrics().render();
         let line = "controller_runtime_reconcile_errors_total{controller=\"tries\"} ";
         let errors = errors.lines().find_map(|have| have.strip_prefix(line)).map(str::to_owned);
