@@ -30,6 +30,9 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A cluster whose probes time out is asked ever less often, at most this seldom. One that has never answered is asked
 /// as often as a healthy one at least: it is being made.
 const PROBE_SELDOM: SignedDuration = SignedDuration::from_secs(60);
+/// A cluster that has answered counts as unreachable after this many failed probes in a row, so that conditions do not
+/// change with every lost packet. Until then its client is handed out, and calls fail by themselves.
+const FAILURES_UNTIL_UNREACHABLE: u32 = 5;
 /// What is asked for, upstream's too: the one document that in-memory API servers of providers have.
 const PROBE: &str = "/";
 
@@ -71,6 +74,8 @@ struct Probes {
     timed_out: u32,
     /// The limit that the last one exceeded.
     exceeded: Option<String>,
+    /// Whether the last one was refused for its credentials: asking again does not help.
+    unauthorized: bool,
 }
 
 impl Probes {
@@ -82,6 +87,12 @@ impl Probes {
         }
         let most = if is_new { PROBE_EVERY } else { PROBE_SELDOM };
         regular.max(PROBE_EVERY.saturating_mul(1 << (self.timed_out - 1).min(8)).min(most))
+    }
+
+    fn is_reachable(&self, health: &Health) -> bool {
+        let hopeless = self.unauthorized || self.exceeded.is_some();
+        let tolerated = health.last_success.is_some() && !hopeless;
+        health.failures < if tolerated { FAILURES_UNTIL_UNREACHABLE } else { 1 }
     }
 }
 
@@ -159,11 +170,12 @@ impl Clusters {
             None => {}
         }
         let health = *known.health.lock();
-        if health.failures == 0 {
+        let probes = known.probes.lock();
+        if probes.is_reachable(&health) {
             return Ok(());
         }
         let mut why = format!("{} probes in a row failed", health.failures);
-        if let Some(exceeded) = &known.probes.lock().exceeded {
+        if let Some(exceeded) = &probes.exceeded {
             why = format!("{why}: {exceeded}");
         }
         Err(WorkloadError::Unreachable { cluster: cluster.clone(), why })
@@ -186,6 +198,7 @@ impl Clusters {
             Ok(Err(ApiError::Limit(exceeded))) => Some(exceeded.to_string()),
             _ => None,
         };
+        probes.unauthorized = matches!(answer, Ok(Err(ApiError::Status { code: 401, .. })));
         let mut health = known.health.lock();
         if matches!(answer, Ok(Ok(_))) {
             *health = Health { last_success: Some(self.env.now()), failures: 0 };
@@ -243,6 +256,25 @@ mod tests {
         let pauses = |is_new| [0, 1, 2, 3, 4, 5, u32::MAX].map(|timed_out| milliseconds(is_new, timed_out));
         assert_eq!(pauses(false), [10_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
         assert_eq!(pauses(true), [500, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000]);
+    }
+
+    #[test]
+    fn a_cluster_that_has_answered_is_unreachable_after_five_failed_probes() {
+        let (answered, new) = (Some(Timestamp::UNIX_EPOCH), None);
+        let wrong_keys = || Probes { unauthorized: true, ..Probes::default() };
+        let endless = || Probes { exceeded: Some("too long".to_owned()), ..Probes::default() };
+        for (what, last_success, failures, probes, expected) in [
+            ("healthy", answered, 0, Probes::default(), true),
+            ("a lost packet", answered, 1, Probes::default(), true),
+            ("four of them", answered, 4, Probes::default(), true),
+            ("down", answered, 5, Probes::default(), false),
+            ("never up", new, 1, Probes::default(), false),
+            ("refused", answered, 1, wrong_keys(), false),
+            ("hostile", answered, 1, endless(), false),
+        ] {
+            let health = Health { last_success, failures };
+            assert_eq!(probes.is_reachable(&health), expected, "{what}");
+        }
     }
 }
 
