@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use capstan_capi_core::machine::{self, SyncedKeys};
 use capstan_capi_plane::{Group, Rules, Settings};
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
 use capstan_controller::{Client, Dial, Env, Runtime, TcpDial};
@@ -33,6 +34,12 @@ pub struct ControllerArgs {
     /// Default key algorithm of clusters: ECDSA-P256, ECDSA-P384, RSA-2048, RSA-3072 or RSA-4096
     #[arg(long, value_name = "ALGORITHM", default_value = "ECDSA-P256", value_parser = algorithm)]
     pub key_algorithm: EncryptionAlgorithmType,
+    /// Also sync labels that match this pattern from Machines to their Nodes (repeat it, or separate patterns by commas)
+    #[arg(long, value_name = "REGEX", value_delimiter = ',')]
+    pub additional_sync_machine_labels: Vec<String>,
+    /// Also sync annotations that match this pattern from Machines to their Nodes
+    #[arg(long, value_name = "REGEX", value_delimiter = ',')]
+    pub additional_sync_machine_annotations: Vec<String>,
     /// Concurrent reconciles per controller
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub concurrency: usize,
@@ -71,7 +78,13 @@ impl Assembly {
             true => plugins.open(matches, env).await?,
             false => Vec::new(),
         };
+        let synced = SyncedKeys::matching(
+            &args.additional_sync_machine_labels,
+            &args.additional_sync_machine_annotations,
+        )
+        .context("--additional-sync-machine-labels and --additional-sync-machine-annotations take regular expressions: correct the pattern")?;
         let settings = Settings {
+            machine: machine::Settings { synced, ..machine::Settings::default() },
             controllers,
             namespace: args.namespace.clone(),
             watch_filter: args.watch_filter.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use capstan_capi_addons::cluster_resource_set::ClusterResourceSetController;
 use capstan_capi_addons::cluster_resource_set_binding::ClusterResourceSetBindingController;
 use capstan_capi_core::cluster::ClusterController;
-use capstan_capi_core::machine::MachineController;
+use capstan_capi_core::machine::{self, MachineController};
 use capstan_capi_core::machine_deployment::MachineDeployments;
 use capstan_capi_core::machine_health_check::MachineHealthChecks;
 use capstan_capi_core::machine_set::MachineSets;
@@ -87,6 +87,8 @@ pub struct Settings {
     pub watch_filter: Option<String>,
     /// Default key algorithm of clusters.
     pub default_algorithm: EncryptionAlgorithmType,
+    /// Settings of the Machine controller.
+    pub machine: machine::Settings,
     /// Source of keys.
     pub keys: Arc<dyn Keys>,
     /// Concurrent reconciles per controller.
@@ -103,6 +105,7 @@ impl Default for Settings {
             namespace: options.namespace,
             watch_filter: None,
             default_algorithm: bootstrap::Settings::default().default_algorithm,
+            machine: machine::Settings::default(),
             keys: Arc::new(SystemKeys),
             concurrency: options.concurrency,
             instance: options.instance,
@@ -139,7 +142,7 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
     let nodes = Nodes::new();
     if runs(Group::Core) {
         runtime.add(ClusterController::new().sharing(nodes.clone()));
-        runtime.add(MachineController::new(nodes.clone()));
+        runtime.add(MachineController::new(nodes.clone(), settings.machine.clone()));
         runtime.add(MachineSets);
         runtime.add(MachineDeployments);
         runtime.add(MachineHealthChecks::new(nodes.clone()));

@@ -30,6 +30,7 @@ use capstan_object::{Conditions, Key, Object};
 use jiff::SignedDuration;
 
 pub use call::{Evicted, MachineCall, PodName};
+pub use decide::SyncedKeys;
 pub use observed::{Observed, ObservedNode};
 
 use crate::conditions::v1beta1;
@@ -37,17 +38,32 @@ use crate::contract::Definition;
 use crate::paused;
 use crate::workload::Nodes;
 
+/// Settings of the controller.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How long the last known state of nodes in an unreachable workload cluster is kept in conditions.
+    pub grace: SignedDuration,
+    /// Labels and annotations that are synced to nodes beside those that always are.
+    pub synced: SyncedKeys,
+}
+
+impl Default for Settings {
+    /// Upstream's.
+    fn default() -> Self {
+        Self { grace: SignedDuration::from_mins(5), synced: SyncedKeys::default() }
+    }
+}
+
 pub struct MachineController {
     nodes: Arc<Nodes>,
-    /// How long the last known state of nodes in an unreachable workload cluster is kept in conditions.
-    grace: SignedDuration,
+    settings: Settings,
     wake: OnceLock<Wake>,
 }
 
 impl MachineController {
-    /// With upstream's grace period; `nodes` is shared with other controllers.
-    pub fn new(nodes: Arc<Nodes>) -> Self {
-        Self { nodes, grace: SignedDuration::from_mins(5), wake: OnceLock::new() }
+    /// `nodes` is shared with other controllers.
+    pub fn new(nodes: Arc<Nodes>, settings: Settings) -> Self {
+        Self { nodes, settings, wake: OnceLock::new() }
     }
 }
 
@@ -74,16 +90,29 @@ impl Controller for MachineController {
 
     fn watches(&self, watches: &mut Watches<Machine>) {
         self.wake.get_or_init(|| watches.wake());
-        watches.read::<Definition>().read::<MachineSet>().read::<MachineDrainRule>();
+        watches.read::<Definition>().read::<MachineDrainRule>();
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<Machine>(label::DEPLOYMENT_NAME);
+        watches.index_label::<Machine>(label::SET_NAME);
         watches.related::<Cluster>(|change, caches| {
             if !cluster_matters(change) {
                 return Vec::new();
             }
             labelled(caches, &change.key.namespace, label::CLUSTER_NAME, &change.key.name)
         });
-        // For `UpToDate`, and for the taint of nodes of an old revision.
+        // For the taint of nodes of an old revision.
+        watches.related::<MachineSet>(|change, caches| {
+            let relevant = |set: &Arc<MachineSet>| {
+                let revision = set.metadata.annotations.get(annotation::REVISION).cloned();
+                (revision, set.metadata.labels.get(label::DEPLOYMENT_NAME).cloned())
+            };
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
+                return Vec::new();
+            }
+            let value = label::value(&change.key.name);
+            labelled(caches, &change.key.namespace, label::SET_NAME, &value)
+        });
+        // For `UpToDate`, and for that taint.
         watches.related::<MachineDeployment>(|change, caches| {
             let relevant = |deployment: &Arc<MachineDeployment>| {
                 let revision = deployment.metadata.annotations.get(annotation::REVISION).cloned();
@@ -110,7 +139,7 @@ impl Controller for MachineController {
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        let mut decision = decide::decide(look, self.grace);
+        let mut decision = decide::decide(look, &self.settings);
         let status = &mut decision.object.status;
         v1beta1::write(&status.conditions, &v1beta1::MACHINE, &mut status.deprecated, |old| {
             &mut old.conditions

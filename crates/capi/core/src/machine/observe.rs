@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_capi_types::core::{Cluster, Machine, MachineDrainRule, MachineSet, label};
+use capstan_capi_types::core::{Cluster, Machine, MachineDrainRule, MachineSet, annotation, label};
 use capstan_controller::{ApiError, Client, ListOptions, ObserveError, View, Wake};
 use capstan_object::{Key, Object};
 
@@ -47,6 +47,9 @@ pub(super) async fn observe(
         }
         seen.node = match nodes.by_provider_id(view, &cluster_key, &id).await {
             Ok(Some(node)) => ObservedNode::Found(node),
+            Ok(None) if machine.metadata.is_deleting() => {
+                by_reference(machine, &cluster_key, view, nodes).await
+            }
             Ok(None) => ObservedNode::Missing,
             Err(NodeError::Workload(error)) => ObservedNode::NotConnected(error.to_string()),
             Err(error) => ObservedNode::Unusable(error.to_string()),
@@ -56,6 +59,27 @@ pub(super) async fn observe(
         going(machine, &cluster, view, &mut seen).await?;
     }
     Ok(seen)
+}
+
+/// The Node that `status.nodeRef` names, for a deletion: a Node whose providerID was never set, or changed, must not
+/// stay behind. A reference to the Node of another machine does not count.
+async fn by_reference(machine: &Machine, cluster: &Key, view: &View, nodes: &Nodes) -> ObservedNode {
+    let name = &machine.status.node_ref.name;
+    if name.is_empty() {
+        return ObservedNode::Missing;
+    }
+    match nodes.by_name(view, cluster, name).await {
+        Ok(Some(node)) if is_node_of(&node, machine) => ObservedNode::Found(node),
+        Ok(_) => ObservedNode::Missing,
+        Err(error) => ObservedNode::NotConnected(error.to_string()),
+    }
+}
+
+fn is_node_of(node: &Node, machine: &Machine) -> bool {
+    match node.metadata.annotations.get(annotation::MACHINE) {
+        Some(name) => *name == machine.metadata.name,
+        None => node.spec.provider_id.is_empty(),
+    }
 }
 
 fn owning_set(machine: &Machine, view: &View) -> Result<Option<Arc<MachineSet>>, ObserveError> {
@@ -168,4 +192,33 @@ async fn daemon_sets(client: &Client, pods: &[Pod]) -> Result<Vec<Key>, ApiError
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_reference_counts_unless_the_node_is_of_another_machine() {
+        let mut machine = Machine::default();
+        machine.metadata.name = "m".to_owned();
+        for (of, provider_id, expected) in [
+            (Some("m"), "sim://1", true),
+            (Some("m"), "", true),
+            (Some("other"), "sim://2", false),
+            (None, "", true),
+            (None, "sim://2", false),
+        ] {
+            let mut node = Node::default();
+            let of = of.map(|of| (annotation::MACHINE.to_owned(), of.to_owned()));
+            node.metadata.annotations.extend(of);
+            node.spec.provider_id = provider_id.to_owned();
+            assert_eq!(
+                is_node_of(&node, &machine),
+                expected,
+                "{:?} {provider_id}",
+                node.metadata.annotations
+            );
+        }
+    }
 }

@@ -5,16 +5,18 @@ mod node;
 mod node_sync;
 mod references;
 
+pub use node_sync::SyncedKeys;
+
 use capstan_capi_types::core::machine::FINALIZER;
 use capstan_capi_types::core::{Cluster, Machine, annotation, condition, label};
 use capstan_controller::{Decision, Look, Wait};
 use capstan_object::{Object, OwnerReference, Time};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::machine::{MachineController, status};
+use crate::machine::{MachineController, Settings, status};
 use crate::{conditions, owners, paused};
 
-pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> Decision<MachineController> {
+pub(super) fn decide(look: &Look<MachineController>, settings: &Settings) -> Decision<MachineController> {
     let mut decision = Decision::rest(look);
     let machine = &look.object;
     let Some(cluster) = &look.seen.cluster else {
@@ -36,10 +38,10 @@ pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> D
             references::unusable(&mut decision, why);
         }
     }
-    node::find(look, &mut decision);
+    node::find(look, &mut decision, &settings.synced);
     certificate_expiry(look, &mut decision);
     let deletion = machine.metadata.is_deleting().then(|| deletion::next(look, &mut decision));
-    status::report(look, cluster, &mut decision, deletion, grace);
+    status::report(look, cluster, &mut decision, deletion, settings.grace);
     decision
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use capstan_capi_types::core::MachineNodeReference;
 use capstan_controller::{Decision, Effect, Look, Note, Wait};
 
-use super::node_sync;
+use super::node_sync::{self, SyncedKeys};
 use crate::machine::MachineController;
 use crate::machine::call::MachineCall;
 use crate::machine::observed::ObservedNode;
@@ -14,7 +14,11 @@ use crate::machine::observed::ObservedNode;
 const NOT_CONNECTED_AGAIN: Duration = Duration::from_secs(20);
 
 /// Sets `nodeRef` and `nodeInfo`, and syncs labels, annotations and taints to the Node.
-pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<MachineController>) {
+pub(super) fn find(
+    look: &Look<MachineController>,
+    decision: &mut Decision<MachineController>,
+    synced: &SyncedKeys,
+) {
     // The providerID of the infrastructure counts only once the Machine has it.
     if decision.object.spec.provider_id.is_empty() {
         return;
@@ -50,6 +54,7 @@ pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<Machi
         look.seen.infrastructure.object(),
         look.seen.set.as_deref(),
         look.seen.deployment.as_deref(),
+        synced,
     );
     if let Some(change) = change {
         let call = MachineCall::PatchNode { node: name.clone(), change };

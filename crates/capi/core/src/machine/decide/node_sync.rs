@@ -7,6 +7,7 @@ use capstan_capi_types::core::{
     Machine, MachineDeployment, MachineSet, MachineTaintPropagation, annotation, label,
 };
 use capstan_capi_types::kubernetes::Taint;
+use regex::RegexSet;
 use serde_json::{Map, Value, json};
 
 use crate::contract::{External, InfrastructureMachine};
@@ -27,6 +28,20 @@ const COMMON: [&str; 5] = [
     annotation::OWNER_NAME,
 ];
 
+/// Keys that are synced beside those that always are: each key that one of the patterns matches.
+#[derive(Debug, Clone, Default)]
+pub struct SyncedKeys {
+    labels: RegexSet,
+    annotations: RegexSet,
+}
+
+impl SyncedKeys {
+    /// By patterns of keys of labels and of annotations. A pattern matches anywhere in a key unless it is anchored.
+    pub fn matching(labels: &[String], annotations: &[String]) -> Result<Self, regex::Error> {
+        Ok(Self { labels: RegexSet::new(labels)?, annotations: RegexSet::new(annotations)? })
+    }
+}
+
 /// The merge patch that syncs a Node, guarded by resourceVersion; `None` if it is in sync.
 pub(super) fn change(
     machine: &Machine,
@@ -34,14 +49,15 @@ pub(super) fn change(
     infrastructure: Option<&External>,
     set: Option<&MachineSet>,
     deployment: Option<&MachineDeployment>,
+    synced: &SyncedKeys,
 ) -> Option<Value> {
-    let mut labels = managed_labels(&machine.metadata.labels);
+    let mut labels = managed_labels(&machine.metadata.labels, &synced.labels);
     let interruptible =
         infrastructure.and_then(|object| InfrastructureMachine(object).interruptible().ok().flatten());
     if interruptible == Some(true) {
         labels.insert(label::INTERRUPTIBLE.to_owned(), String::new());
     }
-    let mut annotations = managed_annotations(machine);
+    let mut annotations = managed_annotations(machine, &synced.annotations);
     let own: Vec<&str> = annotations.keys().map(String::as_str).filter(|key| !COMMON.contains(key)).collect();
     let names = |keys: &[&str]| keys.join(",");
     let tracked = [
@@ -73,24 +89,26 @@ pub(super) fn change(
     Some(change)
 }
 
-/// Labels of a role, of the restricted domain and of our own domain.
-fn managed_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// Labels of a role, of the restricted domain, of our own domain, and those asked for.
+fn managed_labels(labels: &BTreeMap<String, String>, synced: &RegexSet) -> BTreeMap<String, String> {
     let managed = labels.iter().filter(|(key, _)| {
         let domain = key.split('/').next().unwrap_or_default();
         domain == label::NODE_ROLE_PREFIX
             || is_within(domain, label::NODE_RESTRICTION_DOMAIN)
             || is_within(domain, label::MANAGED_NODE_DOMAIN)
+            || synced.is_match(key)
     });
     managed.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn managed_annotations(machine: &Machine) -> BTreeMap<String, String> {
+fn managed_annotations(machine: &Machine, synced: &RegexSet) -> BTreeMap<String, String> {
     let meta = &machine.metadata;
     let mut managed: BTreeMap<String, String> = meta
         .annotations
         .iter()
         .filter(|(key, _)| {
             is_within(key.split('/').next().unwrap_or_default(), annotation::MANAGED_NODE_DOMAIN)
+                || synced.is_match(key)
         })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
@@ -207,15 +225,38 @@ mod tests {
         machine
     }
 
-    /// The node after the patch; deciding again must give no patch.
     fn synced(machine: &Machine, node: &Node) -> Node {
+        synced_with(machine, node, &SyncedKeys::default())
+    }
+
+    /// The node after the patch; deciding again must give no patch.
+    fn synced_with(machine: &Machine, node: &Node, keys: &SyncedKeys) -> Node {
         let mut value = serde_json::to_value(node).expect("a value");
-        if let Some(change) = change(machine, node, None, None, None) {
+        if let Some(change) = change(machine, node, None, None, None, keys) {
             merge(&mut value, &change);
         }
         let node: Node = serde_json::from_value(value).expect("a node");
-        assert_eq!(change(machine, &node, None, None, None), None, "a node in line is left alone");
+        assert_eq!(change(machine, &node, None, None, None, keys), None, "a node in line is left alone");
         node
+    }
+
+    #[test]
+    fn keys_that_match_a_pattern_are_synced_too() {
+        let mut machine = machine();
+        let both = |meta: &mut ObjectMeta, key: &str| {
+            meta.labels.insert(key.to_owned(), "1".to_owned());
+            meta.annotations.insert(key.to_owned(), "1".to_owned());
+        };
+        for key in ["acme.com/rack", "acme.com.evil/rack", "cost.acme.com/centre"] {
+            both(&mut machine.metadata, key);
+        }
+        let patterns = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let keys = SyncedKeys::matching(&patterns(&["^acme\\.com/", "^x$"]), &patterns(&["acme\\.com/"]));
+        let node = synced_with(&machine, &node(), &keys.expect("patterns"));
+        assert_eq!(node.metadata.labels.keys().collect::<Vec<_>>(), ["acme.com/rack", "theirs"]);
+        let has = |key: &str| node.metadata.annotations.contains_key(key);
+        assert!(has("acme.com/rack") && has("cost.acme.com/centre") && !has("acme.com.evil/rack"));
+        assert!(SyncedKeys::matching(&patterns(&["("]), &[]).is_err());
     }
 
     fn merge(target: &mut Value, change: &Value) {

@@ -111,7 +111,7 @@ fn running() -> Observed {
 }
 
 fn controller() -> MachineController {
-    MachineController::new(Nodes::new())
+    MachineController::new(Nodes::new(), Settings::default())
 }
 
 fn look(machine: Machine, seen: Observed) -> Look<MachineController> {
