@@ -179,8 +179,16 @@ fn request_external<'a>(
     machine: &Machine,
 ) -> MachineConditions<'a> {
     let name = &machine.metadata.name;
+    let waiting = ConditionState::new(ConditionStatus::False, machine_reason::WAITING_FOR_REMEDIATION, "");
     if look.seen.requests.contains_key(name) {
-        return reported;
+        // The remediator owns the condition from here on, except if creating its request had failed before.
+        let before = machine.status.conditions.condition(machine_condition::EXTERNALLY_REMEDIATED);
+        return match before {
+            Some(before) if before.reason == machine_reason::REMEDIATION_REQUEST_CREATION_FAILED => {
+                reported.with(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
+            }
+            _ => reported,
+        };
     }
     let reference = &look.object.spec.remediation.template_ref;
     let Lookup::Object(template) = &look.seen.remediation_template else {
@@ -200,9 +208,18 @@ fn request_external<'a>(
     let mut meta = ObjectMeta::named(machine.metadata.namespace.as_str(), name.as_str());
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), machine.spec.cluster_name.clone());
     meta.owner_references = vec![OwnerReference::to(machine)];
-    decision.best_effort(clone::create(template, &meta));
-    let waiting = ConditionState::new(ConditionStatus::False, machine_reason::WAITING_FOR_REMEDIATION, "");
-    reported.with(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
+    let create = clone::create(template, &meta);
+    let failed = look.failures.iter().find(|failure| failure.effect == create.summary());
+    let state = match failed {
+        Some(failure) => ConditionState::new(
+            ConditionStatus::False,
+            machine_reason::REMEDIATION_REQUEST_CREATION_FAILED,
+            failure.error.to_string(),
+        ),
+        None => waiting,
+    };
+    decision.best_effort(create);
+    reported.with(machine_condition::EXTERNALLY_REMEDIATED, state, look)
 }
 
 /// Conditions of a machine, written in one patch.

@@ -220,6 +220,42 @@ fn a_template_requests_external_remediation() {
 }
 
 #[test]
+fn a_request_that_could_not_be_created_is_reported_until_it_is() {
+    let externally = |look: Look<_>| {
+        effects(&decide(&look))
+            .into_iter()
+            .find(|line| line.contains("ExternallyRemediated"))
+            .unwrap_or_default()
+    };
+    let (check, seen) = remediation_objects("bad", true, None);
+    let mut look = Look::new(Arc::new(check), seen, at(100));
+    look.failures = vec![capstan_controller::Failure {
+        effect: "create reboots.fix.x bad".to_owned(),
+        call: None,
+        error: capstan_controller::Error {
+            code: capstan_controller::catalogue::API_REFUSED,
+            message: "forbidden".to_owned(),
+        },
+        since: at(90),
+        attempts: 1,
+    }];
+    assert!(externally(look).contains("ExternallyRemediated=False/RemediationRequestCreationFailed"));
+
+    let (check, mut seen) = remediation_objects("bad", true, Some("bad"));
+    let machine = Arc::make_mut(&mut seen.targets[0].machine);
+    machine.status.conditions.push(Condition {
+        kind: machine_condition::EXTERNALLY_REMEDIATED.to_owned(),
+        status: ConditionStatus::False,
+        observed_generation: None,
+        last_transition_time: at(50).into(),
+        reason: machine_reason::REMEDIATION_REQUEST_CREATION_FAILED.to_owned(),
+        message: String::new(),
+    });
+    let look = Look::new(Arc::new(check), seen, at(100));
+    assert!(externally(look).contains("ExternallyRemediated=False/WaitingForRemediation"));
+}
+
+#[test]
 fn a_check_is_owned_by_its_cluster_and_idle_when_paused() {
     let decision = decided(check(), seen(vec![]), at(0));
     assert_eq!(decision.object.metadata.owner_references[0].uid, "c");
