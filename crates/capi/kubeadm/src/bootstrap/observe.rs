@@ -9,6 +9,8 @@ use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{ObserveError, View, catalogue};
 use capstan_object::{Key, Object, OwnerReference};
 
+use capstan_capi_core::contract::{ControlPlane, Lookup, look_up};
+
 use super::lock;
 use super::observed::{Observed, is_initialized};
 use super::token::{self, TokenState};
@@ -76,10 +78,15 @@ pub(super) async fn observe(
             let name = Purpose::Kubeconfig.secret_name(&cluster.metadata.name);
             seen.has_kubeconfig = view.client().get::<Secret>(&key(&name)).await?.is_some();
         }
-        if control_plane.kind == KubeadmControlPlane::KIND.kind
-            && let Some(control_plane) = view.get::<KubeadmControlPlane>(&key(&control_plane.name))?
+        if control_plane.kind == KubeadmControlPlane::KIND.kind {
+            let control_plane = view.get::<KubeadmControlPlane>(&key(&control_plane.name))?;
+            seen.control_plane_version =
+                control_plane.map(|control_plane| control_plane.spec.version.clone());
+        } else if let Lookup::Object(foreign) =
+            look_up(view, control_plane, &cluster.metadata.namespace).await?
         {
-            seen.control_plane_version = Some(control_plane.spec.version.clone());
+            // A control plane without the field has no version that files could name.
+            seen.control_plane_version = ControlPlane(&foreign).version().ok().flatten();
         }
     }
     if initialized && machine.status.node_ref.name.is_empty() {

@@ -5,10 +5,7 @@ use serde_json::Value;
 
 use super::common::{shown, validate_naming, validate_taints, validate_template_meta};
 use super::{Admission, Features, FieldError, kubeadm_config};
-use crate::bootstrap::{
-    ClusterConfiguration, Etcd, ExternalEtcd, Format, KubeConfigAuthExec, KubeadmConfigSpec, LocalEtcd,
-    PullPolicy,
-};
+use crate::bootstrap::{ClusterConfiguration, Etcd, ExternalEtcd, LocalEtcd};
 use crate::controlplane::kubeadm_control_plane::annotation;
 use crate::controlplane::{
     KubeadmControlPlane, KubeadmControlPlaneRolloutSpec, KubeadmControlPlaneRolloutStrategy,
@@ -412,8 +409,8 @@ fn covers(allowed: &str, path: &str) -> bool {
 /// A template is immutable, except for defaults that earlier releases wrote.
 fn unchanged_template(old: &KubeadmControlPlaneTemplate, new: &KubeadmControlPlaneTemplate) -> bool {
     let (mut old, mut new) = (old.spec.template.spec.clone(), new.spec.template.spec.clone());
-    earlier_defaults(&mut old.kubeadm_config_spec);
-    earlier_defaults(&mut new.kubeadm_config_spec);
+    old.kubeadm_config_spec.set_earlier_defaults();
+    new.kubeadm_config_spec.set_earlier_defaults();
     if new.rollout.strategy == KubeadmControlPlaneRolloutStrategy::default()
         && old.rollout.strategy.kind == Some(KubeadmControlPlaneRolloutStrategyType::RollingUpdate)
         && old.rollout.strategy.rolling_update.max_surge == Some(IntOrString::Int(1))
@@ -421,15 +418,4 @@ fn unchanged_template(old: &KubeadmControlPlaneTemplate, new: &KubeadmControlPla
         new.rollout.strategy = old.rollout.strategy.clone();
     }
     old == new
-}
-
-/// Defaults that earlier releases wrote into configurations.
-fn earlier_defaults(spec: &mut KubeadmConfigSpec) {
-    spec.format.get_or_insert(Format::CloudConfig);
-    spec.init_configuration.node_registration.image_pull_policy.get_or_insert(PullPolicy::IfNotPresent);
-    spec.join_configuration.node_registration.image_pull_policy.get_or_insert(PullPolicy::IfNotPresent);
-    let exec = &mut spec.join_configuration.discovery.file.kube_config.user.exec;
-    if *exec != KubeConfigAuthExec::default() && exec.api_version.is_empty() {
-        exec.api_version = "client.authentication.k8s.io/v1".to_owned();
-    }
 }

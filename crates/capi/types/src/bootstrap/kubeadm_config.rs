@@ -3,8 +3,9 @@
 use capstan_object::{Condition, ObjectMeta, object};
 
 use super::cluster_configuration::ClusterConfiguration;
+use super::discovery::KubeConfigAuthExec;
 use super::host::{DiskSetup, File, IgnitionSpec, NTP, User};
-use super::node_configuration::{InitConfiguration, JoinConfiguration};
+use super::node_configuration::{InitConfiguration, JoinConfiguration, PullPolicy};
 use crate::core::{Deprecated, V1Beta1Condition};
 use crate::wire::{choice, wire};
 
@@ -138,4 +139,17 @@ choice! {
 pub mod condition {
     pub const CERTIFICATES_AVAILABLE: &str = "CertificatesAvailable";
     pub const DATA_SECRET_AVAILABLE: &str = "DataSecretAvailable";
+}
+
+impl KubeadmConfigSpec {
+    /// Fills in defaults that earlier releases wrote, so that their absence is no difference.
+    pub fn set_earlier_defaults(&mut self) {
+        self.format.get_or_insert(Format::CloudConfig);
+        self.init_configuration.node_registration.image_pull_policy.get_or_insert(PullPolicy::IfNotPresent);
+        self.join_configuration.node_registration.image_pull_policy.get_or_insert(PullPolicy::IfNotPresent);
+        let exec = &mut self.join_configuration.discovery.file.kube_config.user.exec;
+        if *exec != KubeConfigAuthExec::default() && exec.api_version.is_empty() {
+            exec.api_version = "client.authentication.k8s.io/v1".to_owned();
+        }
+    }
 }

@@ -17,6 +17,16 @@ pub(super) fn adopt(scope: &mut ReconcileScope<'_>) -> bool {
         machines().filter(|machine| machine.metadata.controller().is_none()).collect();
     let obstacles: Vec<String> = orphans.iter().filter_map(|machine| obstacle(scope, machine)).collect();
     if let Some(obstacle) = obstacles.first() {
+        let wanted = &look.object.spec.version;
+        for machine in orphans.iter().filter(|machine| is_skewed(machine, wanted)) {
+            let message = format!(
+                "Could not adopt Machine {}: its version ({:?}) is outside supported +/- one minor version skew from KCP's ({:?})",
+                machine.metadata.key(),
+                machine.spec.version,
+                wanted
+            );
+            scope.decision.note(Note::warning("AdoptionFailed", "Adopt", message));
+        }
         scope.wait("AdoptionFailed", obstacle.clone());
         scope.obstacles = obstacles;
         return false;
@@ -47,15 +57,13 @@ fn obstacle(scope: &ReconcileScope<'_>, machine: &Machine) -> Option<String> {
     if reference.kind != KubeadmConfig::KIND.kind {
         return Some(format!("Machine {name} does not boot from a KubeadmConfig"));
     }
-    let wanted = &scope.look.object.spec.version;
-    // A machine without a version is adopted as it is.
-    let own = kubernetes_version(&machine.spec.version).ok()?;
-    let ours = kubernetes_version(wanted).ok()?;
-    if own.major != ours.major || own.minor.abs_diff(ours.minor) > 1 {
-        let version = &machine.spec.version;
-        return Some(format!(
-            "Machine {name} is at {version}, more than one minor version away from {wanted}"
-        ));
-    }
-    None
+    let (wanted, version) = (&scope.look.object.spec.version, &machine.spec.version);
+    is_skewed(machine, wanted)
+        .then(|| format!("Machine {name} is at {version}, more than one minor version away from {wanted}"))
+}
+
+/// Whether a machine is more than one minor version away. One without a version is adopted as it is.
+fn is_skewed(machine: &Machine, wanted: &str) -> bool {
+    let versions = kubernetes_version(&machine.spec.version).ok().zip(kubernetes_version(wanted).ok());
+    versions.is_some_and(|(own, ours)| own.major != ours.major || own.minor.abs_diff(ours.minor) > 1)
 }

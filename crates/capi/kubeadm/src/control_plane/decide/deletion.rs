@@ -4,7 +4,7 @@ use capstan_capi_core::conditions::{ConditionState, shortened};
 use capstan_capi_core::machines::stale_deletions;
 use capstan_capi_types::controlplane::kubeadm_control_plane::{FINALIZER, reason as own};
 use capstan_capi_types::core::reason;
-use capstan_controller::Effect;
+use capstan_controller::{Effect, Note};
 use capstan_object::ConditionStatus;
 
 use super::machine_deletion::remove_hook;
@@ -36,7 +36,12 @@ pub(super) fn delete(scope: &mut ReconcileScope<'_>) {
         // No machine remains, so etcd membership does not matter.
         remove_hook(&mut scope.decision, machine);
         if !machine.metadata.is_deleting() {
-            scope.decision.best_effort(Effect::delete(machine.as_ref()));
+            let message = format!(
+                "Failed to delete control plane Machines for cluster {} control plane",
+                scope.cluster.metadata.key()
+            );
+            let failure = Note::warning("FailedDelete", "Delete", message);
+            scope.decision.best_effort(Effect::delete(machine.as_ref())).or_noting(failure);
         }
     }
     let count = machines.len();

@@ -25,7 +25,9 @@ pub(crate) fn move_leader(
         return Ok(None);
     }
     let holds = |machine: &Machine, kind| machine.status.conditions.is_condition_true(kind);
-    // Prefer a healthy member, then a healthy and up-to-date machine, then the newest.
+    let call =
+        |to: &ControlPlaneMachine| ControlPlaneCall::MoveLeader { from: node.clone(), to: to.node.clone() };
+    // Prefer one that has not just refused, a healthy member, then a healthy and up-to-date machine, then the newest.
     let next = plane
         .machines
         .iter()
@@ -37,6 +39,7 @@ pub(crate) fn move_leader(
         .max_by_key(|member| {
             let machine = member.machine.as_ref();
             (
+                scope.look.failure_of(&call(member)).is_none(),
                 holds(machine, condition::MACHINE_ETCD_MEMBER_HEALTHY),
                 holds(machine, machine_condition::HEALTH_CHECK_SUCCEEDED),
                 holds(machine, machine_condition::UP_TO_DATE),
@@ -45,6 +48,5 @@ pub(crate) fn move_leader(
             )
         });
     let next = next.ok_or("there is no machine that could lead etcd instead")?;
-    let (from, to) = (node.clone(), next.node.clone());
-    Ok(Some(ControlPlaneCall::MoveLeader { from, to }))
+    Ok(Some(call(next)))
 }

@@ -16,14 +16,23 @@ use crate::control_plane::observed::ControlPlaneState;
 pub(super) use pre_terminate::{complete, remove_hook};
 
 /// Deletes a machine after moving etcd's leadership away from it.
-pub(super) fn remove(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState, name: &str, note: Note) {
+pub(super) fn remove(
+    scope: &mut ReconcileScope<'_>,
+    plane: &ControlPlaneState,
+    name: &str,
+    note: Note,
+    failure: Option<Note>,
+) {
     let Some(member) = plane.machine(name) else { return };
     match move_leader(scope, plane, member) {
         Ok(call) => {
             if let Some(call) = call {
                 scope.decision.call(call);
             }
-            scope.decision.then_noting(Effect::delete(member.machine.as_ref()), note);
+            let decision = scope.decision.then_noting(Effect::delete(member.machine.as_ref()), note);
+            if let Some(failure) = failure {
+                decision.or_noting(failure);
+            }
         }
         Err(why) => {
             scope.obstacles.push(why.clone());

@@ -82,5 +82,5 @@ pub(super) fn replace(
         scope.decision.then(effect);
     }
     let note = Note::normal("Remediating", "Remediate", format!("Deleted unhealthy Machine {machine:?}"));
-    machine_deletion::remove(scope, plane, machine, note);
+    machine_deletion::remove(scope, plane, machine, note, None);
 }

@@ -48,6 +48,24 @@ pub(super) fn create(
         }
     };
     let Some(suffix) = names(scope).upcoming().next() else { return };
+    let failure = match joins {
+        true => Note::warning(
+            "FailedScaleUp",
+            "Create",
+            format!(
+                "Failed to create additional control plane Machine for cluster {}",
+                scope.cluster.metadata.key()
+            ),
+        ),
+        false => Note::warning(
+            "FailedInitialization",
+            "Create",
+            format!(
+                "Failed to create initial control plane Machine for cluster {} control plane",
+                scope.cluster.metadata.key()
+            ),
+        ),
+    };
     let cluster = &scope.cluster.metadata.name;
     let control_plane = &plane.control_plane;
     let name = desired::name(control_plane, cluster, &suffix);
@@ -57,14 +75,15 @@ pub(super) fn create(
     };
     if !made(&clone::kind_of(template).kind) {
         let part = desired::part(control_plane, cluster, &name);
-        scope.decision.then(clone::create(template, &part));
+        scope.decision.then(clone::create(template, &part)).or_noting(failure.clone());
     }
     if !made("KubeadmConfig") {
-        scope.decision.then(Effect::create(&desired::config(control_plane, cluster, &name, joins)));
+        let config = desired::config(control_plane, cluster, &name, joins);
+        scope.decision.then(Effect::create(&config)).or_noting(failure.clone());
     }
     let machine: Machine = desired::machine(control_plane, cluster, &name, failure_domain, template);
     let note = Note::normal("SuccessfulCreate", "Create", format!("Created Machine {name:?}"));
-    scope.decision.then_noting(Effect::create(&machine), note);
+    scope.decision.then_noting(Effect::create(&machine), note).or_noting(failure);
 }
 
 /// Deletes objects of machines that were never created, except for `coming`.

@@ -33,14 +33,26 @@ pub(super) fn step(scope: &mut ReconcileScope<'_>, _: &ControlPlaneState) {
         Step::ScaleUp { failure_domain } => create(scope, &plane, &failure_domain, true),
         Step::ScaleDown { machine } => {
             let note = Note::normal("ScaledDown", "Delete", format!("Deleted Machine {machine:?}"));
-            machine_deletion::remove(scope, &plane, &machine, note);
+            let message = format!(
+                "Failed to delete control plane Machine {machine} for cluster {} control plane",
+                scope.cluster.metadata.key()
+            );
+            let failure = Note::warning("FailedScaleDown", "Delete", message);
+            machine_deletion::remove(scope, &plane, &machine, note, Some(failure));
         }
         Step::Remediate(Remediation::Delete { machine, record }) => {
             remediation::replace(scope, &plane, &machine, &record)
         }
         Step::Remediate(_) => {}
         Step::Wait(blocked) => {
-            scope.wait("PreflightFailed", blocked.reasons.join("; "));
+            let reasons = blocked.reasons.join("; ");
+            if blocked.unhealthy {
+                let message = format!(
+                    "Waiting for control plane to pass preflight checks to continue reconciliation: {reasons}"
+                );
+                scope.decision.note(Note::warning("ControlPlaneUnhealthy", "Check", message));
+            }
+            scope.wait("PreflightFailed", reasons);
             scope.obstacles = blocked.reasons;
             delete_leftovers(scope, None);
         }

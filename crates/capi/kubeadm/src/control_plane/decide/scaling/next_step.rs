@@ -100,7 +100,7 @@ fn scale_up(plane: &ControlPlaneState, outdated: &[String]) -> Step {
 }
 
 fn scale_down(plane: &ControlPlaneState, outdated: &[String]) -> Step {
-    let wait = |reason: &str| Step::Wait(Blocked { reasons: vec![reason.to_owned()] });
+    let wait = |reason: &str| Step::Wait(Blocked::by(reason));
     let Some(member) = next_machine_to_delete(plane, outdated) else {
         return wait("every machine is being deleted already");
     };

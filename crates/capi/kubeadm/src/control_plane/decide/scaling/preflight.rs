@@ -14,6 +14,14 @@ use crate::control_plane::observed::ControlPlaneState;
 pub struct Blocked {
     /// Condition messages.
     pub reasons: Vec<String>,
+    /// Whether machines are unhealthy, which is reported as an event as well.
+    pub unhealthy: bool,
+}
+
+impl Blocked {
+    pub fn by(reason: impl Into<String>) -> Self {
+        Self { reasons: vec![reason.into()], unhealthy: false }
+    }
 }
 
 /// Checks whether a machine may be added (`adding`) or removed. The health of `except`, the machine to remove, is
@@ -22,7 +30,7 @@ pub fn check(plane: &ControlPlaneState, adding: bool, except: Option<&str>) -> R
     if plane.machines.is_empty() {
         return Ok(());
     }
-    let blocked = |reason: String| Err(Blocked { reasons: vec![reason] });
+    let blocked = |reason: String| Err(Blocked::by(reason));
     let conditions = &plane.control_plane.status.conditions;
     if adding && !conditions.is_condition_true(condition::CERTIFICATES_AVAILABLE) {
         return blocked("the cluster's certificates are missing".to_owned());
@@ -55,7 +63,7 @@ pub fn check(plane: &ControlPlaneState, adding: bool, except: Option<&str>) -> R
     if adding && remediating {
         return while_remediating(plane);
     }
-    Err(Blocked { reasons })
+    Err(Blocked { reasons, unhealthy: true })
 }
 
 /// The version that the cluster's topology is about to set, if it differs.
@@ -116,5 +124,5 @@ fn while_remediating(plane: &ControlPlaneState) -> Result<(), Blocked> {
             reasons.push("etcd might lose its quorum with a further member".to_owned());
         }
     }
-    if reasons.is_empty() { Ok(()) } else { Err(Blocked { reasons }) }
+    if reasons.is_empty() { Ok(()) } else { Err(Blocked { reasons, unhealthy: true }) }
 }

@@ -41,6 +41,9 @@ fn a_control_plane_is_created_machine_by_machine() {
         test.condition("ScalingUp").2,
         format!("Scaling up from 2 to 3 replicas is blocked because:\n* machine {second} has no node yet")
     );
+    let message = "Waiting for control plane to pass preflight checks to continue reconciliation: ";
+    let expected = ("ControlPlaneUnhealthy".to_owned(), format!("{message}machine {second} has no node yet"));
+    assert_eq!(warnings(&test), [expected]);
     test.boot(&second, "n2");
     test.settle();
     let third = test.booting().expect("the third");

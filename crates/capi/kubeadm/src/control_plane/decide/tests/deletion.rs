@@ -1,6 +1,11 @@
 //! Deleting machines, etcd members and whole control planes.
 
+use std::sync::Arc;
+
+use capstan_controller::Look;
+
 use super::*;
+use crate::control_plane::calls::ControlPlaneCall;
 
 #[test]
 fn leadership_moves_before_and_the_member_is_removed_after_a_deletion() {
@@ -28,6 +33,49 @@ fn leadership_moves_before_and_the_member_is_removed_after_a_deletion() {
     assert_eq!(test.settle(), NOTHING);
     assert_eq!(test.members(), ["n3"]);
     assert_eq!(test.condition("Available").0, "True");
+}
+
+#[test]
+fn leadership_goes_to_the_next_machine_if_one_refuses() {
+    let mut test = TestCluster::running(3, "");
+    test.control_plane.spec.replicas = Some(1);
+    let moves = |failed: &[&str]| {
+        let mut look = Look::new(Arc::new(test.control_plane.clone()), test.seen(), test.now);
+        look.failures = failed
+            .iter()
+            .map(|to| capstan_controller::Failure {
+                effect: format!("move etcd's leadership from n1 to {to}"),
+                call: Some(ControlPlaneCall::MoveLeader { from: "n1".to_owned(), to: (*to).to_owned() }),
+                error: capstan_controller::Error {
+                    code: capstan_controller::catalogue::WORKLOAD_UNREACHABLE,
+                    message: "refused".to_owned(),
+                },
+                since: test.now,
+                attempts: 1,
+            })
+            .collect();
+        decide(&Settings::default(), &look).effects[0].effect.summary()
+    };
+    assert_eq!(moves(&[]), "move etcd's leadership from n1 to n3");
+    assert_eq!(moves(&["n3"]), "move etcd's leadership from n1 to n2");
+    assert_eq!(moves(&["n3", "n2"]), "move etcd's leadership from n1 to n3");
+}
+
+#[test]
+fn effects_that_fail_leave_events() {
+    let mut new = TestCluster::new(3, "");
+    new.settle();
+    new.machines.clear();
+    new.configs.clear();
+    new.infrastructure.clear();
+    assert_eq!(failures(&new), ["FailedInitialization"; 3]);
+    let mut test = TestCluster::running(3, "");
+    test.control_plane.spec.replicas = Some(5);
+    assert_eq!(failures(&test), ["FailedScaleUp"; 3]);
+    test.control_plane.spec.replicas = Some(1);
+    assert_eq!(failures(&test), ["FailedScaleDown"]);
+    test.control_plane.metadata.deletion_timestamp = Some(Time::new(test.now));
+    assert_eq!(failures(&test), ["FailedDelete"; 3]);
 }
 
 #[test]

@@ -26,6 +26,18 @@ const IN_PROGRESS: &str = "controlplane.cluster.x-k8s.io/remediation-in-progress
 const FOR: &str = "controlplane.cluster.x-k8s.io/remediation-for";
 const NOTHING: [&str; 0] = [];
 
+/// Reasons and messages of the warnings that are recorded.
+fn warnings(test: &TestCluster) -> Vec<(String, String)> {
+    let notes = test.decided().notes.into_iter();
+    let warnings = notes.filter(|note| note.kind == capstan_controller::NoteKind::Warning);
+    warnings.map(|note| (note.reason, note.message)).collect()
+}
+
+/// Reasons of the events that the planned effects would leave if they failed.
+fn failures(test: &TestCluster) -> Vec<String> {
+    test.decided().effects.into_iter().filter_map(|planned| Some(planned.failure?.reason)).collect()
+}
+
 fn waits(test: &TestCluster) -> Vec<String> {
     test.decided().waits.into_iter().map(|wait| wait.reason).collect()
 }

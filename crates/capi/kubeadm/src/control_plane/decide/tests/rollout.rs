@@ -131,6 +131,10 @@ fn machines_without_a_controller_are_adopted() {
     machine.spec.version = "v1.32.0".to_owned();
     assert_eq!(old.settle(), NOTHING);
     assert_eq!(waits(&old)[0], "AdoptionFailed");
+    let message = format!(
+        "Could not adopt Machine fleet/{name}: its version (\"v1.32.0\") is outside supported +/- one minor version skew from KCP's (\"v1.34.1\")"
+    );
+    assert_eq!(warnings(&old), [("AdoptionFailed".to_owned(), message)]);
 
     let mut theirs = TestCluster::running(1, "");
     theirs.machines.get_mut(&name).expect("it").metadata.owner_references[0].uid = "other".to_owned();

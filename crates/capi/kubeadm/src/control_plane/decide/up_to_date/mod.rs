@@ -110,7 +110,7 @@ fn comparable(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> Kubead
     spec.join_configuration.discovery = Default::default();
     spec.init_configuration.timeouts.control_plane_component_health_check_seconds = None;
     spec.join_configuration.timeouts.control_plane_component_health_check_seconds = None;
-    spec.format = Some(spec.format.unwrap_or(capstan_capi_types::bootstrap::Format::CloudConfig));
+    spec.set_earlier_defaults();
     spec
 }
 

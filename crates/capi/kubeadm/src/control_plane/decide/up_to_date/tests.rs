@@ -62,6 +62,10 @@ fn a_configuration_is_compared_as_init_or_join() {
     let first = format!("{{{cluster}, initConfiguration: {{{node}}}}}");
     assert!(!outdated(&joined), "what was filled in while joining is no difference");
     assert!(!outdated(&first), "the first machine was reported the same in other words");
+    let defaulted =
+        joined.replace("{name: a, value: b}]}", "{name: a, value: b}], imagePullPolicy: IfNotPresent}");
+    assert!(defaulted != joined && !outdated(&defaulted), "earlier releases wrote this default");
+    assert!(outdated(&defaulted.replace("IfNotPresent", "Always")));
     assert!(outdated(&joined.replace("value: '2'", "value: '4'")));
     assert!(outdated(&first.replace("value: b", "value: c")));
 }
