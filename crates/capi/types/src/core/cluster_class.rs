@@ -53,16 +53,10 @@ wire! {
         /// Workers.
         pub workers: WorkersClass,
         /// Variables that clusters set and patches use.
-        #[schemars(
-            length(min = 1, max = 1000),
-            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
-        )]
+        #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
         pub variables: Vec<ClusterClassVariable>,
         /// Changes of the templates, in order.
-        #[schemars(
-            length(min = 1, max = 1000),
-            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
-        )]
+        #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
         pub patches: Vec<ClusterClassPatch>,
         /// How upgrades are planned.
         pub upgrade: ClusterClassUpgrade,
@@ -247,7 +241,7 @@ wire! {
         pub infrastructure: ClassTemplate,
         /// Failure domains to use.
         #[schemars(
-            length(min = 1, max = 100),
+            length(max = 100),
             inner(length(min = 1, max = 256)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
@@ -297,13 +291,13 @@ wire! {
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
         /// What it is for.
-        #[schemars(length(min = 1, max = 4096))]
+        #[schemars(length(min = 1, max = 1024))]
         pub description: String,
         /// Template; the patch is in force if it renders to `true`.
         #[schemars(length(min = 1, max = 256))]
         pub enabled_if: String,
         /// Changes of selected templates, in order.
-        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub definitions: Vec<PatchDefinition>,
         /// The patch comes from a runtime extension.
         pub external: Option<ExternalPatchDefinition>,
@@ -356,7 +350,7 @@ wire! {
     pub struct PatchSelectorMatchClass {
         /// Names; `*` alone, at the beginning or at the end of a name stands for anything.
         #[schemars(
-            length(min = 1, max = 100),
+            length(max = 100),
             inner(length(min = 1, max = 256)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
@@ -378,7 +372,6 @@ wire! {
     }
 
     /// Where the value of a change comes from.
-    #[schemars(extend("minProperties" = 1))]
     pub struct JsonPatchValue {
         /// A variable, or a field of one.
         #[schemars(length(min = 1, max = 256))]
@@ -389,7 +382,6 @@ wire! {
     }
 
     /// A patch by a runtime extension.
-    #[schemars(extend("minProperties" = 1))]
     pub struct ExternalPatchDefinition {
         /// Extension that makes patches.
         #[schemars(length(min = 1, max = 512))]
@@ -429,10 +421,7 @@ wire! {
         )]
         pub conditions: Vec<Condition>,
         /// Variables with all their definitions.
-        #[schemars(
-            length(min = 1, max = 1000),
-            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
-        )]
+        #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
         pub variables: Vec<ClusterClassStatusVariable>,
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
@@ -450,7 +439,7 @@ wire! {
         pub definitions_conflict: Option<bool>,
         /// The definitions.
         #[schemars(
-            length(min = 1, max = 1000),
+            length(min = 1, max = 100),
             extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
         )]
         pub definitions: Vec<ClusterClassStatusVariableDefinition>,

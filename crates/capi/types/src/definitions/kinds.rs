@@ -79,7 +79,7 @@ fn core() -> Vec<Definition> {
         age(),
         text("Version", ".spec.topology.version"),
     ]);
-    let class_columns = || vec![text("Variables Ready", VARIABLES_READY), paused(), age()];
+    let class_columns = || vec![paused(), text("Variables Ready", VARIABLES_READY), age()];
     let class = Version::of::<ClusterClass>(class_columns());
     let machine = Version::of::<Machine>(vec![
         text("Cluster", ".spec.clusterName"),

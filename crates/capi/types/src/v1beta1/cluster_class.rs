@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capstan_object::{Condition, IntOrString, ObjectMeta, object};
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use super::core::{MachineDeploymentStrategy, TemplateMeta, UnhealthyCondition, UnhealthyMachineCondition};
@@ -18,6 +18,45 @@ object!(ClusterClass, "cluster.x-k8s.io" / "v1beta1", "ClusterClass", "clustercl
 /// A schema of a variable: any JSON object, checked by admission.
 fn open_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// The schema of a type of v1beta2 without what v1beta2 added: patterns, lower bounds of lists and objects, kinds of
+/// lists.
+fn relaxed<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    fn relax(schema: &mut Value) {
+        match schema {
+            Value::Object(fields) => {
+                let described = fields.contains_key("type");
+                for added in ["minItems", "minProperties", "pattern", "x-kubernetes-list-type"] {
+                    if described {
+                        fields.remove(added);
+                    }
+                }
+                fields.values_mut().for_each(relax);
+            }
+            Value::Array(items) => items.iter_mut().for_each(relax),
+            _ => {}
+        }
+    }
+    let mut schema = T::json_schema(generator).to_value();
+    relax(&mut schema);
+    schema.try_into().unwrap_or_default()
+}
+
+fn naming(generator: &mut SchemaGenerator) -> Schema {
+    relaxed::<ClassNamingSpec>(generator)
+}
+
+fn definitions(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = relaxed::<Vec<PatchDefinition>>(generator);
+    schema.insert("maxItems".to_owned(), 100.into());
+    for (field, longest) in [("apiVersion", 512), ("kind", 256)] {
+        let path = format!("/items/properties/selector/properties/{field}/maxLength");
+        if let Some(length) = schema.pointer_mut(&path) {
+            *length = longest.into();
+        }
+    }
+    schema
 }
 
 wire! {
@@ -42,6 +81,7 @@ wire! {
         /// Template of the infrastructure cluster.
         pub infrastructure: LocalObjectTemplate,
         /// How the infrastructure cluster is named.
+        #[schemars(schema_with = "naming")]
         pub infrastructure_naming_strategy: Option<ClassNamingSpec>,
         /// Control plane.
         pub control_plane: ControlPlaneClass,
@@ -83,6 +123,7 @@ wire! {
         /// Health check of the machines.
         pub machine_health_check: Option<MachineHealthCheckClass>,
         /// How the object is named.
+        #[schemars(schema_with = "naming")]
         pub naming_strategy: Option<ClassNamingSpec>,
         /// How long draining the node may take; 0 or absent waits without limit.
         pub node_drain_timeout: Option<String>,
@@ -153,6 +194,7 @@ wire! {
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: Option<String>,
         /// How the MachineDeployment is named.
+        #[schemars(schema_with = "naming")]
         pub naming_strategy: Option<ClassNamingSpec>,
         /// How long draining the node may take; 0 or absent waits without limit.
         pub node_drain_timeout: Option<String>,
@@ -202,6 +244,7 @@ wire! {
         #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
         pub failure_domains: Vec<String>,
         /// How the MachinePool is named.
+        #[schemars(schema_with = "naming")]
         pub naming_strategy: Option<ClassNamingSpec>,
         /// How long draining the node may take; 0 or absent waits without limit.
         pub node_drain_timeout: Option<String>,
@@ -248,13 +291,13 @@ wire! {
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
         /// What it is for.
-        #[schemars(length(min = 1, max = 4096))]
+        #[schemars(length(min = 1, max = 1024))]
         pub description: String,
         /// Template; the patch is in force if it renders to `true`.
         #[schemars(length(min = 1, max = 256))]
         pub enabled_if: Option<String>,
         /// Changes of selected templates, in order.
-        #[schemars(length(max = 100))]
+        #[schemars(schema_with = "definitions")]
         pub definitions: Vec<PatchDefinition>,
         /// The patch comes from a runtime extension.
         pub external: Option<ExternalPatchDefinition>,
@@ -306,7 +349,7 @@ wire! {
         /// Whether definitions contradict each other.
         pub definitions_conflict: Option<bool>,
         /// The definitions.
-        #[schemars(length(max = 1000), extend("x-required" = true))]
+        #[schemars(length(max = 100), extend("x-required" = true))]
         pub definitions: Vec<ClusterClassStatusVariableDefinition>,
     }
 
