@@ -13,6 +13,8 @@ mod rules;
 
 use std::fmt;
 
+use capstan_capi_types::version::COREDNS_RELEASES as RELEASES;
+
 /// Why a Corefile cannot be migrated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {
@@ -28,16 +30,6 @@ pub enum MigrateError {
     #[error("{0}")]
     Unhandled(&'static str),
 }
-
-/// Known releases of CoreDNS, in order.
-const RELEASES: &[&str] = &[
-    "1.1.3", "1.1.4", "1.2.0", "1.2.1", "1.2.2", "1.2.3", "1.2.4", "1.2.5", "1.2.6", "1.3.0", "1.3.1",
-    "1.4.0", "1.5.0", "1.5.1", "1.5.2", "1.6.0", "1.6.1", "1.6.2", "1.6.3", "1.6.4", "1.6.5", "1.6.6",
-    "1.6.7", "1.6.9", "1.7.0", "1.7.1", "1.8.0", "1.8.3", "1.8.4", "1.8.5", "1.8.6", "1.8.7", "1.9.0",
-    "1.9.1", "1.9.2", "1.9.3", "1.9.4", "1.10.0", "1.10.1", "1.11.0", "1.11.1", "1.11.3", "1.11.4", "1.12.0",
-    "1.12.1", "1.12.2", "1.12.3", "1.12.4", "1.13.0", "1.13.1", "1.13.2", "1.14.0", "1.14.1", "1.14.2",
-    "1.14.3", "1.14.4", "1.14.6",
-];
 
 /// Releases of CoreDNS whose Corefiles can be migrated, in order.
 pub fn releases() -> &'static [&'static str] {
