@@ -64,6 +64,7 @@ var kinds = map[string]convert{
 	"MachineDeployment":           between[clusterv1beta1.MachineDeployment, clusterv1.MachineDeployment](core.ConvertMachineDeploymentV1Beta1ToHub, core.ConvertMachineDeploymentHubToV1Beta1),
 	"MachinePool":                 between[clusterv1beta1.MachinePool, clusterv1.MachinePool](core.ConvertMachinePoolV1Beta1ToHub, core.ConvertMachinePoolHubToV1Beta1),
 	"MachineHealthCheck":          between[clusterv1beta1.MachineHealthCheck, clusterv1.MachineHealthCheck](core.ConvertMachineHealthCheckV1Beta1ToHub, core.ConvertMachineHealthCheckHubToV1Beta1),
+	"ClusterClass":                between[clusterv1beta1.ClusterClass, clusterv1.ClusterClass](core.ConvertClusterClassV1Beta1ToHub, core.ConvertClusterClassHubToV1Beta1),
 	"MachineDrainRule":            between[clusterv1beta1.MachineDrainRule, clusterv1.MachineDrainRule](core.ConvertMachineDrainRuleV1Beta1ToHub, core.ConvertMachineDrainRuleHubToV1Beta1),
 	"ClusterResourceSet":          between[addonsv1beta1.ClusterResourceSet, addonsv1.ClusterResourceSet](core.ConvertClusterResourceSetV1Beta1ToHub, core.ConvertClusterResourceSetHubToV1Beta1),
 	"ClusterResourceSetBinding":   between[addonsv1beta1.ClusterResourceSetBinding, addonsv1.ClusterResourceSetBinding](core.ConvertClusterResourceSetBindingV1Beta1ToHub, core.ConvertClusterResourceSetBindingHubToV1Beta1),

@@ -24,6 +24,7 @@ pub fn make(kind: &Kind, rng: &mut StdRng) -> Value {
 fn readable(value: &mut Value, name: &str, rng: &mut StdRng) {
     const DURATIONS: [&str; 4] = ["imeout", "ttl", "Period", "retryDelay"];
     match value {
+        _ if name == "openAPIV3Schema" => *value = variable_schema(rng, 0),
         Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| readable(value, name, rng)),
         Value::Array(items) => items.iter_mut().for_each(|item| readable(item, name, rng)),
         Value::String(text) if name == "apiVersion" => {
@@ -38,6 +39,32 @@ fn readable(value: &mut Value, name: &str, rng: &mut StdRng) {
         }
         _ => {}
     }
+}
+
+/// A schema of a variable: the definition leaves most of it open, so nothing in it could be made from that.
+fn variable_schema(rng: &mut StdRng, depth: usize) -> Value {
+    let mut schema = match rng.random_range(0..if depth < 2 { 6 } else { 4 }) {
+        0 => {
+            json!({"type": "string", "minLength": 1, "maxLength": 9, "pattern": "^a", "format": "uuid", "enum": ["ab", "ac"]})
+        }
+        1 => json!({"type": "integer", "minimum": 1, "maximum": 5, "exclusiveMinimum": true, "default": 3}),
+        2 => json!({"type": "boolean", "default": true, "example": false}),
+        3 => json!({"x-kubernetes-int-or-string": true, "description": "a port"}),
+        4 => {
+            json!({"type": "array", "items": variable_schema(rng, depth + 1), "minItems": 1, "uniqueItems": true})
+        }
+        _ => json!({
+            "type": "object",
+            "properties": {"a": variable_schema(rng, depth + 1), "b": variable_schema(rng, depth + 1)},
+            "required": ["a"],
+            "x-kubernetes-preserve-unknown-fields": rng.random_bool(0.5),
+            "x-kubernetes-validations": [{"rule": "has(self.b)", "message": "b is missing", "reason": "FieldValueInvalid", "fieldPath": ".b"}],
+        }),
+    };
+    if rng.random_bool(0.3) {
+        schema["x-metadata"] = json!({"labels": {"a": "b"}, "annotations": {"c": "d"}});
+    }
+    schema
 }
 
 /// The object without empty values and without annotations that preserve data.
