@@ -257,6 +257,13 @@ fn machine_spec_down(spec: &mut Map<String, Value>) {
     }
 }
 
+/// Ports of a machine as the OpenStackServer of the machine has them, which keeps to v1beta1.
+pub fn server_ports(ports: &[v1beta2::PortOpts]) -> serde_json::Result<Vec<v1beta1::PortOpts>> {
+    let mut ports = serde_json::to_value(ports)?;
+    each(&mut ports, "", port_down);
+    serde_json::from_value(ports)
+}
+
 fn port_up(port: &mut Map<String, Value>) {
     invert(port, "disablePortSecurity", "enablePortSecurity");
 }

@@ -59,8 +59,10 @@ impl Admission for OpenStackClusterTemplate {
 impl Admission for OpenStackMachine {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let Some(old) = old else {
-            let spec = &self.spec;
-            return server_errors(spec.root_volume.as_ref(), &spec.additional_block_devices, &spec.ports);
+            let (spec, groups) = (&self.spec, |port: &PortOpts| !port.security_groups.is_empty());
+            let open =
+                spec.ports.iter().filter(|port| port.enable_port_security == Some(false) && groups(port));
+            return server_errors(spec.root_volume.as_ref(), &spec.additional_block_devices, open.count());
         };
         let (new, old) = (fixed_part(&self.spec), fixed_part(&old.spec));
         (new != old).then(|| FieldError::forbidden("spec", "cannot be modified")).into_iter().collect()
@@ -120,7 +122,9 @@ impl Admission for OpenStackServer {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let Some(old) = old else {
             let spec = &self.spec;
-            return server_errors(spec.root_volume.as_ref(), &spec.additional_block_devices, &spec.ports);
+            let open = spec.ports.iter().filter(|port| port.disable_port_security == Some(true));
+            let open = open.filter(|port| !port.security_groups.is_empty());
+            return server_errors(spec.root_volume.as_ref(), &spec.additional_block_devices, open.count());
         };
         // CAPO means to let identityRef change here, and compares it all the same.
         let immutable = || {
@@ -144,19 +148,18 @@ impl Admission for OpenStackServer {
     }
 }
 
-/// What is wrong with a new server.
+/// What is wrong with a new server; `open` of its ports are not guarded and have groups all the same.
 fn server_errors(
     root: Option<&RootVolume>,
     devices: &[AdditionalBlockDevice],
-    ports: &[PortOpts],
+    open: usize,
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for _ in devices.iter().filter(|device| root.is_some() && device.name == "root") {
         let what = "cannot contain a device named \"root\" when rootVolume is set";
         errors.push(FieldError::forbidden("spec.additionalBlockDevices", what));
     }
-    let unguarded = |port: &&PortOpts| port.enable_port_security == Some(false);
-    for _ in ports.iter().filter(unguarded).filter(|port| !port.security_groups.is_empty()) {
+    for _ in 0..open {
         let what = "cannot have security groups when EnablePortSecurity is set to false";
         errors.push(FieldError::forbidden("spec.ports", what));
     }

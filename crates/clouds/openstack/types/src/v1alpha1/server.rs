@@ -6,9 +6,11 @@ use capstan_object::{Condition, ObjectMeta, object};
 
 use crate::common::NodeAddress;
 use crate::schema::rule;
+// Ports are those of v1beta1, as in CAPO 0.14: `disablePortSecurity`, not `enablePortSecurity`.
+use crate::v1beta1::{PortOpts, PortStatus, ResolvedPortSpec};
 use crate::v1beta2::{
-    AdditionalBlockDevice, ImageParam, OpenStackIdentityReference, PortOpts, PortStatus, ResolvedPortSpec,
-    RootVolume, SchedulerHintAdditionalProperty, SecurityGroupParam, ServerGroupParam, ServerMetadata,
+    AdditionalBlockDevice, ImageParam, OpenStackIdentityReference, RootVolume,
+    SchedulerHintAdditionalProperty, SecurityGroupParam, ServerGroupParam, ServerMetadata,
 };
 
 object!(
