@@ -233,6 +233,56 @@ request! {
         pub availability_zone: Option<String>,
         /// Words.
         pub tags: Vec<String>,
+        /// Listeners with their pools and monitors, made together with it.
+        pub listeners: Vec<ListenerTree>,
+    }
+
+    /// A listener of a new load balancer.
+    pub struct ListenerTree {
+        /// Its name.
+        pub name: String,
+        /// `TCP`, `HTTP` and so on.
+        pub protocol: String,
+        /// The port it listens on.
+        pub protocol_port: u16,
+        /// Addresses that may connect; all if empty.
+        pub allowed_cidrs: Vec<String>,
+        /// Where its connections go.
+        pub default_pool: Option<PoolTree>,
+        /// Tags.
+        pub tags: Vec<String>,
+    }
+
+    /// A pool of a new load balancer.
+    pub struct PoolTree {
+        /// Its name.
+        pub name: String,
+        /// `TCP`, `HTTP` and so on.
+        pub protocol: String,
+        /// `ROUND_ROBIN` and so on.
+        pub lb_algorithm: String,
+        /// How members are checked.
+        #[serde(rename = "healthmonitor")]
+        pub health_monitor: Option<MonitorTree>,
+        /// Tags.
+        pub tags: Vec<String>,
+    }
+
+    /// A health monitor of a new load balancer.
+    pub struct MonitorTree {
+        /// Its name.
+        pub name: String,
+        /// `TCP`, `HTTP` and so on.
+        #[serde(rename = "type")]
+        pub kind: String,
+        /// Seconds between checks.
+        pub delay: u32,
+        /// Seconds until a check has failed.
+        pub timeout: u32,
+        /// Good checks until a member is up.
+        pub max_retries: u32,
+        /// Bad checks until a member is down.
+        pub max_retries_down: Option<u32>,
     }
 
     /// What can be changed of a load balancer.

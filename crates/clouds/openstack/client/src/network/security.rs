@@ -1,9 +1,14 @@
 //! Security groups: what a port lets through.
 
+use http::Method;
+
 use super::TagFilter;
+use crate::client::{Body, Call, Client};
+use crate::error::Error;
 use crate::id::Id;
 use crate::loose::{model, request};
-use crate::resource::{resources, verbs};
+use crate::resource::{resources, verbs, with_body};
+use crate::service::Service;
 
 model! {
     /// A security group.
@@ -122,4 +127,15 @@ resources! {
 verbs! {
     SecurityGroup: new NewSecurityGroup, change SecurityGroupChange, delete;
     SecurityGroupRule: new NewSecurityGroupRule, delete;
+}
+
+impl Client {
+    /// Makes several rules in one request: all of them or none.
+    pub async fn create_security_group_rules(
+        &self,
+        rules: &[NewSecurityGroupRule],
+    ) -> Result<Vec<SecurityGroupRule>, Error> {
+        let call = Call::change(Service::Network, Method::POST, "security-group-rules", Body::None);
+        self.read(&with_body(call, Some("security_group_rules"), &rules)?, Some("security_group_rules")).await
+    }
 }
