@@ -1,0 +1,29 @@
+//! Runs lives of clusters on a simulated OpenStack with faults. `cargo xtask openstack-faults` runs this program.
+#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+#![allow(dead_code, reason = "the tests use the rest of these modules")]
+
+#[path = "../tests/it/check.rs"]
+mod check;
+#[path = "../tests/it/cloud.rs"]
+mod cloud;
+#[path = "../tests/it/lives.rs"]
+mod lives;
+#[path = "../tests/it/manifests.rs"]
+mod manifests;
+#[path = "../tests/it/story.rs"]
+mod story;
+
+use capstan_faults::Named;
+use mimalloc::MiMalloc;
+
+/// As in the binary: simulated lives are mostly small allocations.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+fn main() -> anyhow::Result<()> {
+    capstan_faults::main(vec![
+        Named { name: "brief", scenario: lives::brief() },
+        Named { name: "short", scenario: lives::short() },
+        Named { name: "whole", scenario: lives::whole() },
+    ])
+}

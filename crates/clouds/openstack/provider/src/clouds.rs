@@ -1,0 +1,198 @@
+//! The clouds that objects name: credentials by Secret, projects by what the credentials lead to.
+//!
+//! ```text
+//! identityRef ─┬─ Secret ──────────────────────────────┬─▶ clouds.yaml, cacert ─▶ Client ─▶ token ─▶ Project
+//!              └─ OpenStackClusterIdentity ─ namespace? ─┘      │ watched: a new version replaces the client
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_controller::View;
+use capstan_object::{Key, ObjectMeta, object};
+use capstan_openstack_client::config::Clouds as CloudsYaml;
+use capstan_openstack_client::{Client, Clock, Cloud, Https, HttpsOptions, Policy, Transport};
+use capstan_openstack_types::v1alpha1::OpenStackClusterIdentity;
+use capstan_openstack_types::v1beta2::OpenStackIdentityReference;
+use capstan_provider_kit::{Secret, SecretOutline};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::code;
+use crate::error::CloudError;
+use crate::project::{Access, Project};
+
+/// Key of the settings in the Secret; CAPO's.
+const CLOUDS_YAML: &str = "clouds.yaml";
+/// Key of the authorities to trust in the Secret; CAPO's.
+const CA: &str = "cacert";
+
+/// How services are reached.
+pub trait Connect: Send + Sync {
+    fn transport(&self, cloud: &Cloud) -> Result<Arc<dyn Transport>, String>;
+
+    /// The clock that tokens expire by.
+    fn clock(&self) -> Clock {
+        Arc::new(jiff::Timestamp::now)
+    }
+}
+
+/// Over the network.
+pub struct OverNetwork;
+
+impl Connect for OverNetwork {
+    fn transport(&self, cloud: &Cloud) -> Result<Arc<dyn Transport>, String> {
+        let options = HttpsOptions { trust: cloud.trust.clone(), ..HttpsOptions::default() };
+        Ok(Arc::new(Https::new(&options).map_err(|error| error.to_string())?))
+    }
+}
+
+object!(Namespace, "" / "v1", "Namespace", "namespaces", Cluster);
+
+/// The labels of a namespace decide whether it may use an OpenStackClusterIdentity.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Namespace {
+    pub metadata: ObjectMeta,
+}
+
+/// The clouds of a process. Clones are the same.
+#[derive(Clone)]
+pub struct Clouds(Arc<Inner>);
+
+struct Inner {
+    connect: Arc<dyn Connect>,
+    held: Mutex<BTreeMap<Credentials, Held>>,
+    /// By Keystone, region and project.
+    projects: Mutex<BTreeMap<(String, String, String), Arc<Project>>>,
+}
+
+/// Which credentials: the Secret, the cloud in it, and the region.
+type Credentials = (Key, String, String);
+
+struct Held {
+    /// Version of the Secret.
+    version: String,
+    access: Access,
+}
+
+impl Clouds {
+    /// Clouds reached by `connect`.
+    pub fn new(connect: Arc<dyn Connect>) -> Self {
+        Self(Arc::new(Inner { connect, held: Mutex::default(), projects: Mutex::default() }))
+    }
+
+    /// The cloud that an object of a namespace refers to.
+    pub(crate) async fn access(
+        &self,
+        reference: &OpenStackIdentityReference,
+        namespace: &str,
+        view: &View,
+    ) -> Result<Access, CloudError> {
+        let secret = secret_of(reference, namespace, view)?;
+        let outline = view.get::<SecretOutline>(&secret)?.ok_or_else(|| missing(&secret))?;
+        let credentials = (secret, reference.cloud_name.clone(), reference.region.clone());
+        let version = &outline.metadata.resource_version;
+        if let Some(held) = self.0.held.lock().get(&credentials).filter(|held| held.version == *version) {
+            return Ok(held.access.clone());
+        }
+        let secret = &credentials.0;
+        let content = view.client().get::<Secret>(secret).await.map_err(|error| {
+            CloudError::new(
+                code::SECRET,
+                "SecretUnreadable",
+                format!("Secret {secret} cannot be read: {error}"),
+            )
+        })?;
+        let content = content.ok_or_else(|| missing(secret))?;
+        let access = self.open(reference, secret, &content).await?;
+        let version = content.metadata.resource_version;
+        self.0.held.lock().insert(credentials, Held { version, access: access.clone() });
+        Ok(access)
+    }
+
+    /// A client with the credentials in a Secret.
+    pub(crate) async fn open(
+        &self,
+        reference: &OpenStackIdentityReference,
+        secret: &Key,
+        content: &Secret,
+    ) -> Result<Access, CloudError> {
+        let cloud = settings(reference, secret, content)?;
+        let wrong =
+            |why: String| CloudError::new(code::SECRET, "SecretInvalid", format!("Secret {secret}: {why}"));
+        let transport = self.0.connect.transport(&cloud).map_err(wrong)?;
+        let keystone = cloud.identity_url.to_string();
+        let region = cloud.region.clone().unwrap_or_default();
+        let client = Client::with_clock(cloud, transport, Policy::default(), self.0.connect.clock());
+        let token = client.token().await.map_err(|error| {
+            let cause = CloudError::of(&error);
+            let message = format!("{} (cloud {} of Secret {secret})", cause.message, reference.cloud_name);
+            CloudError { message, ..cause }
+        })?;
+        let project = token.project_id().map(str::to_owned).ok_or_else(|| {
+            wrong(format!("cloud {} names no project: add project_id or project_name", reference.cloud_name))
+        })?;
+        let mut projects = self.0.projects.lock();
+        let project = projects
+            .entry((keystone, region, project.clone()))
+            .or_insert_with(|| Arc::new(Project::new(project)))
+            .clone();
+        Ok(Access { client, project })
+    }
+}
+
+fn missing(secret: &Key) -> CloudError {
+    let message = format!("there is no Secret {secret}: create it with the key clouds.yaml");
+    CloudError::new(code::SECRET, "SecretMissing", message)
+}
+
+/// The Secret of a reference, if the namespace may use it.
+fn secret_of(
+    reference: &OpenStackIdentityReference,
+    namespace: &str,
+    view: &View,
+) -> Result<Key, CloudError> {
+    if reference.kind != "ClusterIdentity" {
+        return Ok(Key::new(namespace, reference.name.as_str()));
+    }
+    let name = &reference.name;
+    let wrong = |message: String| CloudError::new(code::IDENTITY, "IdentityNotAllowed", message);
+    let identity = view
+        .get::<OpenStackClusterIdentity>(&Key::new("", name.as_str()))?
+        .ok_or_else(|| wrong(format!("there is no OpenStackClusterIdentity {name}: create it")))?;
+    if let Some(selector) = &identity.spec.namespace_selector {
+        let held = view.get::<Namespace>(&Key::new("", namespace))?;
+        let labels = held.map(|held| held.metadata.labels.clone()).unwrap_or_default();
+        let allowed = selector.matches(&labels).map_err(|error| {
+            wrong(format!("spec.namespaceSelector of OpenStackClusterIdentity {name}: {error}"))
+        })?;
+        if !allowed {
+            return Err(wrong(format!(
+                "OpenStackClusterIdentity {name} does not allow namespace {namespace}: change its namespaceSelector or the \
+                 labels of the namespace"
+            )));
+        }
+    }
+    let secret = &identity.spec.secret_ref;
+    Ok(Key::new(secret.namespace.as_str(), secret.name.as_str()))
+}
+
+/// The settings of the named cloud. Files that they name are not read, and neither are environment variables.
+fn settings(
+    reference: &OpenStackIdentityReference,
+    secret: &Key,
+    content: &Secret,
+) -> Result<Cloud, CloudError> {
+    let wrong =
+        |why: String| CloudError::new(code::SECRET, "SecretInvalid", format!("Secret {secret}: {why}"));
+    let text = content.text(CLOUDS_YAML).map_err(|error| wrong(error.to_string()))?;
+    let region = Some(reference.region.as_str()).filter(|region| !region.is_empty());
+    let cloud = CloudsYaml::parse(&text, None, None)
+        .and_then(|clouds| clouds.cloud(Some(&reference.cloud_name), region))
+        .map_err(|error| wrong(error.to_string()))?;
+    Ok(match content.data.get(CA).filter(|pem| !pem.is_empty()) {
+        Some(pem) => cloud.with_ca(pem.clone()),
+        None => cloud,
+    })
+}

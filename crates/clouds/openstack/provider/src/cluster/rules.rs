@@ -1,0 +1,293 @@
+//! Rules of managed security groups, as CAPO has them.
+
+use capstan_openstack_client::network::{NewSecurityGroupRule, SecurityGroupRule};
+use capstan_openstack_types::ManagedSecurityGroupName;
+use capstan_openstack_types::v1beta2::{ManagedSecurityGroups, SecurityGroupRuleSpec};
+use serde::{Deserialize, Serialize};
+
+/// The port that API servers listen on unless the manifest has another.
+pub(crate) const API_PORT: u16 = 6443;
+
+/// A rule. Two are the same whatever their descriptions are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rule {
+    pub direction: String,
+    pub ethertype: String,
+    pub protocol: Option<String>,
+    /// First and last port.
+    pub ports: Option<(i32, i32)>,
+    pub remote_group: Option<String>,
+    pub remote_prefix: Option<String>,
+    pub description: String,
+}
+
+impl Rule {
+    fn ingress(description: &str) -> Self {
+        Self {
+            direction: "ingress".to_owned(),
+            ethertype: "IPv4".to_owned(),
+            description: description.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn on(mut self, protocol: &str, first: i32, last: i32) -> Self {
+        self.protocol = Some(protocol.to_owned());
+        self.ports = Some((first, last));
+        self
+    }
+
+    fn from_group(mut self, group: &str) -> Self {
+        self.remote_group = Some(group.to_owned());
+        self
+    }
+
+    fn from_prefix(mut self, prefix: &str) -> Self {
+        self.remote_prefix = Some(prefix.to_owned());
+        self
+    }
+
+    /// The same traffic.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        let traffic = |rule: &Self| Self { description: String::new(), ..rule.clone() };
+        traffic(self) == traffic(other)
+    }
+
+    /// A rule that exists.
+    pub(super) fn held(rule: &SecurityGroupRule) -> Self {
+        let first = rule.port_range_min.or(rule.port_range_max);
+        let last = rule.port_range_max.or(rule.port_range_min);
+        Self {
+            direction: rule.direction.clone(),
+            ethertype: rule.ethertype.clone(),
+            protocol: rule.protocol.clone().filter(|protocol| protocol != "any"),
+            ports: first.zip(last),
+            remote_group: rule.remote_group_id.as_ref().map(ToString::to_string),
+            remote_prefix: rule.remote_ip_prefix.clone(),
+            description: rule.description.clone().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn request(&self, group: &str) -> NewSecurityGroupRule {
+        NewSecurityGroupRule {
+            security_group_id: group.into(),
+            direction: self.direction.clone(),
+            ethertype: Some(self.ethertype.clone()),
+            protocol: self.protocol.clone(),
+            port_range_min: self.ports.map(|(first, _)| first),
+            port_range_max: self.ports.map(|(_, last)| last),
+            remote_group_id: self.remote_group.as_deref().map(Into::into),
+            remote_ip_prefix: self.remote_prefix.clone(),
+            description: Some(self.description.clone()).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// Ids of the managed groups.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Groups<'a> {
+    pub control_plane: &'a str,
+    pub worker: &'a str,
+    pub bastion: Option<&'a str>,
+}
+
+/// What the rules of a cluster depend on.
+pub(super) struct Traffic<'a> {
+    pub spec: &'a ManagedSecurityGroups,
+    pub groups: Groups<'a>,
+    /// Ports of the load balancer, that of the API server first.
+    pub ports: &'a [u16],
+    /// Ranges of the cluster's subnets.
+    pub cidrs: &'a [String],
+}
+
+impl Traffic<'_> {
+    /// The rules of a group.
+    pub(super) fn rules(&self, group: ManagedSecurityGroupName) -> Vec<Rule> {
+        let mut rules = vec![everything_out("IPv4"), everything_out("IPv6")];
+        let spec = self.spec;
+        match group {
+            ManagedSecurityGroupName::ControlPlane => {
+                self.control_plane(&mut rules);
+                self.own(&spec.control_plane_nodes_security_group_rules, &mut rules);
+                self.own(&spec.cluster_nodes_security_group_rules, &mut rules);
+            }
+            ManagedSecurityGroupName::Worker => {
+                self.worker(&mut rules);
+                self.own(&spec.worker_nodes_security_group_rules, &mut rules);
+                self.own(&spec.cluster_nodes_security_group_rules, &mut rules);
+            }
+            ManagedSecurityGroupName::Bastion => rules.push(Rule::ingress("SSH").on("tcp", 22, 22)),
+        }
+        let mut once: Vec<Rule> = Vec::new();
+        for rule in rules {
+            // Neutron refuses a rule that is there already.
+            if !once.iter().any(|known| known.same(&rule)) {
+                once.push(rule);
+            }
+        }
+        once
+    }
+
+    fn control_plane(&self, rules: &mut Vec<Rule>) {
+        let Groups { control_plane, worker, bastion } = self.groups;
+        let api = |port: u16| Rule::ingress("Kubernetes API").on("tcp", port.into(), port.into());
+        rules.push(api(API_PORT));
+        // CAPO opens 6443 whatever the port of the API server is.
+        rules.extend(self.ports.first().map(|port| api(*port)));
+        rules.extend(
+            self.ports
+                .iter()
+                .skip(1)
+                .map(|port| Rule::ingress("Additional port").on("tcp", (*port).into(), (*port).into())),
+        );
+        if self.spec.allow_all_in_cluster_traffic {
+            rules.extend(
+                [control_plane, worker].map(|group| Rule::ingress("In-cluster Ingress").from_group(group)),
+            );
+        } else {
+            rules.push(Rule::ingress("Etcd").on("tcp", 2379, 2380).from_group(control_plane));
+            rules.extend([control_plane, worker].map(kubelet));
+        }
+        rules.extend(bastion.map(ssh));
+    }
+
+    fn worker(&self, rules: &mut Vec<Rule>) {
+        let Groups { control_plane, worker, bastion } = self.groups;
+        let node_port = |protocol: &str| Rule::ingress("Node Port Services").on(protocol, 30000, 32767);
+        for protocol in ["tcp", "udp"] {
+            let v4 = self.cidrs.iter().filter(|cidr| !cidr.contains(':'));
+            rules.extend(v4.map(|cidr| node_port(protocol).from_prefix(cidr)));
+            rules.extend([worker, control_plane].map(|group| node_port(protocol).from_group(group)));
+        }
+        if self.spec.allow_all_in_cluster_traffic {
+            rules.extend(
+                [worker, control_plane].map(|group| Rule::ingress("In-cluster Ingress").from_group(group)),
+            );
+        } else {
+            rules.extend([worker, control_plane].map(kubelet));
+        }
+        rules.extend(bastion.map(ssh));
+    }
+
+    /// Rules of the manifest.
+    fn own(&self, specs: &[SecurityGroupRuleSpec], rules: &mut Vec<Rule>) {
+        for spec in specs {
+            let first = spec.port_range_min.or(spec.port_range_max);
+            let last = spec.port_range_max.or(spec.port_range_min);
+            let rule = Rule {
+                direction: spec.direction.clone(),
+                ethertype: spec.ether_type.clone().unwrap_or_else(|| "IPv4".to_owned()),
+                protocol: spec.protocol.clone().filter(|protocol| !protocol.is_empty()),
+                ports: first.zip(last).filter(|ports| *ports != (0, 0)),
+                remote_group: spec.remote_group_id.clone(),
+                remote_prefix: spec.remote_ip_prefix.clone(),
+                description: spec.description.clone().unwrap_or_default(),
+            };
+            if spec.remote_managed_groups.is_empty() {
+                rules.push(rule);
+                continue;
+            }
+            let groups = spec.remote_managed_groups.iter().filter_map(|name| match name {
+                ManagedSecurityGroupName::ControlPlane => Some(self.groups.control_plane),
+                ManagedSecurityGroupName::Worker => Some(self.groups.worker),
+                ManagedSecurityGroupName::Bastion => self.groups.bastion,
+            });
+            rules.extend(groups.map(|group| rule.clone().from_group(group)));
+        }
+    }
+}
+
+fn everything_out(ethertype: &str) -> Rule {
+    Rule {
+        direction: "egress".to_owned(),
+        ethertype: ethertype.to_owned(),
+        description: "Full open".to_owned(),
+        ..Rule::default()
+    }
+}
+
+fn kubelet(group: &str) -> Rule {
+    Rule::ingress("Kubelet API").on("tcp", 10250, 10250).from_group(group)
+}
+
+fn ssh(group: &str) -> Rule {
+    Rule::ingress("SSH").on("tcp", 22, 22).from_group(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_openstack_types::ManagedSecurityGroupName::{ControlPlane, Worker};
+
+    use super::*;
+
+    fn shown(rules: &[Rule]) -> Vec<String> {
+        let line = |rule: &Rule| {
+            let ports = rule.ports.map(|(first, last)| format!(" {first}-{last}")).unwrap_or_default();
+            let from = rule.remote_group.clone().or(rule.remote_prefix.clone()).unwrap_or_default();
+            format!("{} {}{ports} {from}", rule.direction, rule.protocol.clone().unwrap_or_default())
+                .trim_end()
+                .to_owned()
+        };
+        rules.iter().skip(2).map(line).collect()
+    }
+
+    fn rules(spec: &ManagedSecurityGroups, group: ManagedSecurityGroupName, bastion: bool) -> Vec<String> {
+        let groups = Groups { control_plane: "cp", worker: "w", bastion: bastion.then_some("b") };
+        let cidrs = ["10.6.0.0/24".to_owned()];
+        shown(&Traffic { spec, groups, ports: &[6443, 9345], cidrs: &cidrs }.rules(group))
+    }
+
+    #[test]
+    fn groups_have_the_rules_of_capo() {
+        let spec = ManagedSecurityGroups::default();
+        assert_eq!(
+            rules(&spec, ControlPlane, true),
+            [
+                "ingress tcp 6443-6443",
+                "ingress tcp 9345-9345",
+                "ingress tcp 2379-2380 cp",
+                "ingress tcp 10250-10250 cp",
+                "ingress tcp 10250-10250 w",
+                "ingress tcp 22-22 b",
+            ]
+        );
+        assert_eq!(
+            rules(&spec, Worker, false),
+            [
+                "ingress tcp 30000-32767 10.6.0.0/24",
+                "ingress tcp 30000-32767 w",
+                "ingress tcp 30000-32767 cp",
+                "ingress udp 30000-32767 10.6.0.0/24",
+                "ingress udp 30000-32767 w",
+                "ingress udp 30000-32767 cp",
+                "ingress tcp 10250-10250 w",
+                "ingress tcp 10250-10250 cp",
+            ]
+        );
+        let all = ManagedSecurityGroups { allow_all_in_cluster_traffic: true, ..spec };
+        assert_eq!(
+            rules(&all, ControlPlane, false),
+            ["ingress tcp 6443-6443", "ingress tcp 9345-9345", "ingress  cp", "ingress  w"]
+        );
+    }
+
+    #[test]
+    fn a_rule_of_the_manifest_is_one_per_managed_group() {
+        let spec = ManagedSecurityGroups {
+            cluster_nodes_security_group_rules: vec![SecurityGroupRuleSpec {
+                name: "bgp".to_owned(),
+                direction: "ingress".to_owned(),
+                protocol: Some("tcp".to_owned()),
+                port_range_min: Some(179),
+                port_range_max: Some(179),
+                remote_managed_groups: vec![ControlPlane, Worker],
+                ..SecurityGroupRuleSpec::default()
+            }],
+            ..ManagedSecurityGroups::default()
+        };
+        let held = rules(&spec, Worker, false);
+        assert_eq!(held[held.len() - 2..], ["ingress tcp 179-179 cp", "ingress tcp 179-179 w"]);
+    }
+}

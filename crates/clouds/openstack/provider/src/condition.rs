@@ -1,0 +1,30 @@
+//! Condition types and reasons of the provider's objects; CAPO's.
+
+/// The credentials are accepted.
+pub const AUTHENTICATED: &str = "OpenStackAuthenticationSucceeded";
+/// On OpenStackClusters: the network has its subnet.
+pub const NETWORK_READY: &str = "NetworkReady";
+/// On OpenStackClusters: the router leads from the network to the external network.
+pub const ROUTER_READY: &str = "RouterReady";
+/// On OpenStackClusters: the managed security groups have their rules.
+pub const GROUPS_READY: &str = "SecurityGroupsReady";
+/// On OpenStackClusters: the endpoint leads to the control plane.
+pub const ENDPOINT_READY: &str = "APIEndpointReady";
+/// On OpenStackMachines and OpenStackServers: the server runs.
+pub const INSTANCE_READY: &str = "InstanceReady";
+
+pub(crate) mod reason {
+    pub const AUTHENTICATION_FAILED: &str = "OpenStackAuthenticationFailed";
+    pub const NETWORK_FAILED: &str = "NetworkCreateFailed";
+    pub const SUBNET_FAILED: &str = "SubnetCreateFailed";
+    pub const ROUTER_FAILED: &str = "RouterCreateFailed";
+    pub const GROUP_FAILED: &str = "SecurityGroupCreateFailed";
+    pub const ENDPOINT_FAILED: &str = "APIEndpointConfigFailed";
+    pub const WAITING_FOR_CLUSTER: &str = "WaitingForClusterInfrastructure";
+    pub const WAITING_FOR_BOOT_DATA: &str = "WaitingForBootstrapData";
+    pub const INVALID_SPEC: &str = "InvalidMachineSpec";
+    pub const CREATE_FAILED: &str = "InstanceCreateFailed";
+    pub const STATE_ERROR: &str = "InstanceStateError";
+    pub const DELETED: &str = "InstanceDeleted";
+    pub const NOT_READY: &str = "InstanceNotReady";
+}

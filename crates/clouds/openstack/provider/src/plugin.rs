@@ -1,0 +1,154 @@
+//! The provider as a plug-in.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_capi_types::admission::Rules;
+use capstan_controller::{Client, Code, Env, Runtime};
+use capstan_object::Key;
+use capstan_openstack_types::v1beta2::OpenStackCluster;
+use capstan_openstack_types::{admission, conversion, definitions};
+use capstan_provider_kit::{
+    Finding, Installed, OpenedProvider, Provider, ProviderError, ProviderVersions, RunningProvider, Secret,
+    served,
+};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::clouds::{Clouds, OverNetwork};
+use crate::code;
+
+/// How long a cloud may take to answer a command.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Provides machines on OpenStack. Services are reached when an object first names a cloud.
+pub struct OpenStack {
+    clouds: Clouds,
+}
+
+impl Default for OpenStack {
+    fn default() -> Self {
+        Self::reaching(Clouds::new(Arc::new(OverNetwork)))
+    }
+}
+
+/// Flags of the provider.
+#[derive(clap::Args)]
+#[group(skip)]
+struct Flags {
+    /// Provide machines on OpenStack: OpenStackCluster, OpenStackMachine
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    openstack: bool,
+}
+
+impl OpenStack {
+    /// Reaches services by `clouds`.
+    pub fn reaching(clouds: Clouds) -> Self {
+        Self { clouds }
+    }
+}
+
+impl Provider for OpenStack {
+    fn name(&self) -> &'static str {
+        "openstack"
+    }
+
+    fn title(&self) -> &'static str {
+        "OpenStack"
+    }
+
+    fn definitions(&self) -> Vec<Value> {
+        definitions::definitions()
+    }
+
+    fn rules(&self) -> Vec<Rules> {
+        admission::all().into()
+    }
+
+    fn versions(&self) -> Option<ProviderVersions> {
+        Some(ProviderVersions { kinds: conversion::kinds(), convert: conversion::convert })
+    }
+
+    fn codes(&self) -> &'static [Code] {
+        code::CATALOGUE
+    }
+
+    /// In CAPO's namespace: the provider takes over from it.
+    fn installed(&self) -> Installed {
+        Installed::infrastructure(self.name(), "capo-system")
+    }
+
+    fn arguments(&self, command: Command) -> Command {
+        Flags::augment_args(command)
+    }
+
+    fn open<'a>(&'a self, matches: &'a ArgMatches, _: &'a Env) -> BoxFuture<'a, OpenedProvider> {
+        let flags = Flags::from_arg_matches(matches)
+            .map_err(|error| ProviderError::caused_by("the flags of --openstack", error));
+        let opened = flags.map(|flags| {
+            let running = Running { clouds: self.clouds.clone() };
+            flags.openstack.then(|| Arc::new(running) as Arc<dyn RunningProvider>)
+        });
+        Box::pin(std::future::ready(opened))
+    }
+
+    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
+        Box::pin(credentials(&self.clouds, client))
+    }
+}
+
+struct Running {
+    clouds: Clouds,
+}
+
+impl RunningProvider for Running {
+    fn add_controllers(&self, runtime: &mut Runtime) {
+        crate::add_controllers(runtime, &self.clouds);
+    }
+}
+
+/// Whether Keystone accepts the credentials in the Secrets that OpenStackClusters name, each once.
+async fn credentials(clouds: &Clouds, client: &Client) -> Vec<Finding> {
+    let clusters = match served::<OpenStackCluster>(client, "").await {
+        Ok(clusters) => clusters.unwrap_or_default(),
+        Err(error) => {
+            return vec![Finding::bad(
+                format!("OpenStackClusters cannot be read: {error}"),
+                "use the kubeconfig of an administrator",
+            )];
+        }
+    };
+    let mut asked = BTreeSet::new();
+    let mut findings = Vec::new();
+    for cluster in &clusters {
+        let reference = &cluster.spec.identity_ref;
+        let secret = Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str());
+        let question = (secret.clone(), reference.cloud_name.clone(), reference.region.clone());
+        if reference.kind == "ClusterIdentity" || !asked.insert(question) {
+            continue;
+        }
+        let found = match client.get::<Secret>(&secret).await {
+            Ok(Some(content)) => {
+                match tokio::time::timeout(PATIENCE, clouds.open(reference, &secret, &content)).await {
+                    Ok(opened) => opened.map(drop).map_err(|error| error.text()),
+                    Err(_) => Err(format!("Keystone did not answer within {} s", PATIENCE.as_secs())),
+                }
+            }
+            Ok(None) => Err(format!("{}: there is no Secret {secret}", code::SECRET)),
+            Err(error) => Err(format!("Secret {secret} cannot be read: {error}")),
+        };
+        findings.push(match found {
+            Ok(()) => Finding::fine(format!("OpenStack accepts the credentials in Secret {secret}")),
+            Err(why) => Finding::bad(
+                format!("OpenStack cannot be used with Secret {secret}: {why}"),
+                format!(
+                    "correct clouds.yaml in the Secret, or identityRef of OpenStackCluster {}",
+                    cluster.metadata.name
+                ),
+            ),
+        });
+    }
+    findings
+}

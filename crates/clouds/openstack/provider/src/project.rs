@@ -1,0 +1,218 @@
+//! What a project has, shared by all objects whose credentials lead to it: one list per kind for all clusters, not one per
+//! object.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_openstack_client::block_storage::{Volume, VolumeFilter};
+use capstan_openstack_client::compute::{
+    Flavor, FlavorFilter, Server, ServerFilter, ServerGroup, ServerGroupFilter,
+};
+use capstan_openstack_client::load_balancer::{
+    Listener, LoadBalancer, LoadBalancerFilter, Member, PartFilter, Pool,
+};
+use capstan_openstack_client::network::{
+    FloatingIp, FloatingIpFilter, Network, NetworkFilter, Port, PortFilter, Router, RouterFilter,
+    SecurityGroup, SecurityGroupFilter, Subnet, SubnetFilter, Trunk, TrunkFilter,
+};
+use capstan_openstack_client::{Client, Error, List};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::listing::Listing;
+
+/// Age at which lists are repeated while nothing is expected to change: drift is noticed within a minute.
+pub(crate) const SETTLED: Duration = Duration::from_secs(55);
+/// Requeue interval of objects whose resources are not expected to change.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Age at which a list is repeated while something in it is being built or removed.
+pub(crate) const PENDING: Duration = Duration::from_millis(4500);
+/// Requeue interval of objects that wait for the cloud.
+pub(crate) const POLL: Duration = Duration::from_secs(5);
+/// Age of what hardly changes: flavors, images, zones, external networks.
+pub(crate) const CATALOG: Duration = Duration::from_secs(600);
+
+/// A project in a region of a cloud.
+pub(crate) struct Project {
+    /// Its id in Keystone.
+    pub id: String,
+    networks: Listing<Network>,
+    subnets: Listing<Subnet>,
+    routers: Listing<Router>,
+    ports: Listing<Port>,
+    trunks: Listing<Trunk>,
+    groups: Listing<SecurityGroup>,
+    addresses: Listing<FloatingIp>,
+    balancers: Listing<LoadBalancer>,
+    listeners: Listing<Listener>,
+    pools: Listing<Pool>,
+    servers: Listing<Server>,
+    server_groups: Listing<ServerGroup>,
+    volumes: Listing<Volume>,
+    flavors: Listing<Flavor>,
+    external: Listing<Network>,
+    zones: Listing<String>,
+    /// Members by pool; read again when the pool lists others.
+    members: Mutex<BTreeMap<String, Vec<Member>>>,
+    /// Answers to filters of manifests, by question.
+    lookups: Mutex<BTreeMap<String, (Instant, Arc<Vec<String>>)>>,
+}
+
+/// A kind that is listed per project.
+pub(crate) trait Listed: List + Clone + Sync {
+    fn listing(project: &Project) -> &Listing<Self>;
+
+    /// Administrators see other projects' things too, unless they name theirs.
+    fn of_project(id: &str) -> Self::Filter;
+}
+
+macro_rules! listed {
+    ($($kind:ty: $field:ident, $id:ident => $filter:expr;)*) => {$(
+        impl Listed for $kind {
+            fn listing(project: &Project) -> &Listing<Self> {
+                &project.$field
+            }
+
+            fn of_project($id: &str) -> Self::Filter {
+                $filter
+            }
+        }
+    )*};
+}
+
+listed! {
+    Network: networks, id => NetworkFilter { project_id: Some(id.to_owned()), ..NetworkFilter::default() };
+    Subnet: subnets, id => SubnetFilter { project_id: Some(id.to_owned()), ..SubnetFilter::default() };
+    Router: routers, id => RouterFilter { project_id: Some(id.to_owned()), ..RouterFilter::default() };
+    Port: ports, id => PortFilter { project_id: Some(id.to_owned()), ..PortFilter::default() };
+    Trunk: trunks, _id => TrunkFilter::default();
+    SecurityGroup: groups, id => SecurityGroupFilter { project_id: Some(id.to_owned()), ..SecurityGroupFilter::default() };
+    FloatingIp: addresses, id => FloatingIpFilter { project_id: Some(id.to_owned()), ..FloatingIpFilter::default() };
+    LoadBalancer: balancers, id => LoadBalancerFilter { project_id: Some(id.to_owned()), ..LoadBalancerFilter::default() };
+    Listener: listeners, id => PartFilter { project_id: Some(id.to_owned()), ..PartFilter::default() };
+    Pool: pools, id => PartFilter { project_id: Some(id.to_owned()), ..PartFilter::default() };
+    Server: servers, _id => ServerFilter::default();
+    ServerGroup: server_groups, _id => ServerGroupFilter::default();
+    Volume: volumes, _id => VolumeFilter::default();
+    Flavor: flavors, _id => FlavorFilter::default();
+}
+
+impl Project {
+    pub(crate) fn new(id: String) -> Self {
+        Self {
+            id,
+            networks: Listing::default(),
+            subnets: Listing::default(),
+            routers: Listing::default(),
+            ports: Listing::default(),
+            trunks: Listing::default(),
+            groups: Listing::default(),
+            addresses: Listing::default(),
+            balancers: Listing::default(),
+            listeners: Listing::default(),
+            pools: Listing::default(),
+            servers: Listing::default(),
+            server_groups: Listing::default(),
+            volumes: Listing::default(),
+            flavors: Listing::default(),
+            external: Listing::default(),
+            zones: Listing::default(),
+            members: Mutex::default(),
+            lookups: Mutex::default(),
+        }
+    }
+}
+
+/// The cloud, as one object's credentials reach it.
+#[derive(Clone)]
+pub(crate) struct Access {
+    pub client: Client,
+    pub project: Arc<Project>,
+}
+
+impl Access {
+    /// The project's things of a kind, not older than `age`.
+    pub(crate) async fn all<R: Listed>(&self, age: Duration) -> Result<Arc<Vec<R>>, Error> {
+        let filter = R::of_project(&self.project.id);
+        R::listing(&self.project).read(age, self.client.list::<R>(&filter)).await
+    }
+
+    /// Takes over the answer of a call that created or changed a thing.
+    pub(crate) async fn put<R: Listed>(&self, item: &R) {
+        R::listing(&self.project).put(item).await;
+    }
+
+    pub(crate) async fn change<R: Listed>(&self, id: &str, change: impl FnOnce(&mut R)) {
+        R::listing(&self.project).change(id, change).await;
+    }
+
+    /// Drops a thing that a call of ours removed.
+    pub(crate) async fn remove<R: Listed>(&self, id: &str) {
+        R::listing(&self.project).remove(id).await;
+    }
+
+    /// Nothing that is known of a kind counts any more.
+    pub(crate) async fn forget<R: Listed>(&self) {
+        R::listing(&self.project).forget().await;
+    }
+
+    /// Networks that lead out of the cloud, whoever owns them.
+    pub(crate) async fn external_networks(&self) -> Result<Arc<Vec<Network>>, Error> {
+        let filter = NetworkFilter { is_external: Some(true), ..NetworkFilter::default() };
+        self.project.external.read(CATALOG, self.client.list::<Network>(&filter)).await
+    }
+
+    /// Names of Nova's zones that take servers.
+    pub(crate) async fn zones(&self) -> Result<Arc<Vec<String>>, Error> {
+        let list = async {
+            let mut zones: Vec<String> = self
+                .client
+                .compute_zones()
+                .await?
+                .into_iter()
+                .filter(|zone| zone.state.available)
+                .map(|zone| zone.name)
+                .collect();
+            zones.sort();
+            Ok(zones)
+        };
+        self.project.zones.read(CATALOG, list).await
+    }
+
+    /// Members of a pool. They are read only if the pool lists others than those that are known.
+    pub(crate) async fn members(&self, pool: &Pool) -> Result<Vec<Member>, Error> {
+        let known = self.project.members.lock().get(pool.id.as_str()).cloned();
+        if let Some(known) = known {
+            let same = known.len() == pool.members.len()
+                && known.iter().all(|member| pool.members.iter().any(|listed| listed.id == member.id));
+            if same {
+                return Ok(known);
+            }
+        }
+        let members =
+            if pool.members.is_empty() { Vec::new() } else { self.client.members(&pool.id).await? };
+        self.project.members.lock().insert(pool.id.to_string(), members.clone());
+        Ok(members)
+    }
+
+    /// The ids that a filter of a manifest matches, kept for a while.
+    pub(crate) async fn lookup(
+        &self,
+        question: &str,
+        ask: impl Future<Output = Result<Vec<String>, Error>>,
+    ) -> Result<Arc<Vec<String>>, Error> {
+        let known = self.project.lookups.lock().get(question).cloned();
+        // What was not found may have been added since.
+        if let Some((at, found)) = known
+            && at.elapsed() < if found.len() == 1 { CATALOG } else { PENDING }
+        {
+            return Ok(found);
+        }
+        let (at, found) = (Instant::now(), Arc::new(ask.await?));
+        let mut lookups = self.project.lookups.lock();
+        lookups.retain(|_, (at, _)| at.elapsed() < CATALOG);
+        lookups.insert(question.to_owned(), (at, found.clone()));
+        Ok(found)
+    }
+}

@@ -1,0 +1,285 @@
+//! Calls for an OpenStackServer. Each is one request that was complete when it was decided.
+
+use capstan_controller::{Call, Intent, ObserveError, Outcome, Resolution, View};
+use capstan_openstack_client::block_storage::Volume;
+use capstan_openstack_client::compute::Server;
+use capstan_openstack_client::network::{NewTrunk, Port, Trunk};
+use capstan_openstack_client::{Deletion, Error, Id};
+use capstan_openstack_types::v1alpha1::OpenStackServer;
+use capstan_provider_kit::order;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::observe::has_mark;
+use super::order::{PortOrder, ServerOrder, VolumeOrder};
+use crate::code;
+use crate::error::{CloudError, failed};
+use crate::mark::{self, Owner};
+use crate::project::{Access, SETTLED};
+use crate::settling::still_in_flight;
+
+/// What Nova takes, in characters of base64.
+const MOST_USER_DATA: usize = 65_535;
+
+/// A call to the cloud.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "camelCase")]
+pub enum ServerCall {
+    CreatePort {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
+        order: Option<Box<PortOrder>>,
+    },
+    SetPortTags {
+        port: String,
+        tags: Vec<String>,
+    },
+    CreateTrunk {
+        name: String,
+        port: String,
+    },
+    CreateVolume {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
+        order: Option<Box<VolumeOrder>>,
+    },
+    CreateServer {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
+        order: Option<Box<ServerOrder>>,
+    },
+    DeleteServer {
+        id: String,
+    },
+    DeleteTrunk {
+        id: String,
+    },
+    DeletePort {
+        id: String,
+    },
+    DeleteVolume {
+        id: String,
+    },
+}
+
+impl Call for ServerCall {
+    fn idempotency_key(&self) -> String {
+        match self {
+            Self::CreatePort { name, .. } => format!("port/{name}"),
+            Self::SetPortTags { port, .. } => format!("tags/{port}"),
+            Self::CreateTrunk { name, .. } => format!("trunk/{name}"),
+            Self::CreateVolume { name, .. } => format!("volume/{name}"),
+            Self::CreateServer { name, .. } => format!("server/{name}"),
+            Self::DeleteServer { id }
+            | Self::DeleteTrunk { id }
+            | Self::DeletePort { id }
+            | Self::DeleteVolume { id } => id.clone(),
+        }
+    }
+
+    fn journalled(&self) -> bool {
+        !matches!(self, Self::SetPortTags { .. })
+    }
+
+    fn summary(&self) -> String {
+        match self {
+            Self::CreatePort { name, .. } => format!("create-port {name}"),
+            Self::SetPortTags { port, .. } => format!("set-tags {port}"),
+            Self::CreateTrunk { name, .. } => format!("create-trunk {name}"),
+            Self::CreateVolume { name, .. } => format!("create-volume {name}"),
+            Self::CreateServer { name, .. } => format!("create-server {name}"),
+            Self::DeleteServer { id } => format!("delete-server {id}"),
+            Self::DeleteTrunk { id } => format!("delete-trunk {id}"),
+            Self::DeletePort { id } => format!("delete-port {id}"),
+            Self::DeleteVolume { id } => format!("delete-volume {id}"),
+        }
+    }
+}
+
+pub(super) async fn make(
+    call: &ServerCall,
+    object: &OpenStackServer,
+    view: &View,
+    access: &Access,
+) -> Outcome {
+    if let ServerCall::CreateServer { name, order } = call {
+        return match order {
+            Some(order) => create_server(name, order, object, view, access).await,
+            None => incomplete(call),
+        };
+    }
+    match carry_out(call, object, access).await {
+        Ok(true) => Outcome::done(),
+        Ok(false) => incomplete(call),
+        Err(error) => {
+            forget(call, access).await;
+            failed(&error)
+        }
+    }
+}
+
+/// An intent of another release, whose order cannot be read: the next reconcile decides anew.
+fn incomplete(call: &ServerCall) -> Outcome {
+    Outcome::failed(code::FAILED, format!("{}: the order is not complete", call.summary()))
+}
+
+/// Makes a call; false if its order is missing.
+async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access) -> Result<bool, Error> {
+    let client = &access.client;
+    match call {
+        ServerCall::CreatePort { order: Some(order), .. } => {
+            access.put(&client.create::<Port>(&order.request()).await?).await;
+        }
+        ServerCall::CreateVolume { order: Some(order), .. } => {
+            access.put(&client.create::<Volume>(&order.request(&object.metadata.name)).await?).await;
+        }
+        ServerCall::CreatePort { .. } | ServerCall::CreateVolume { .. } | ServerCall::CreateServer { .. } => {
+            return Ok(false);
+        }
+        ServerCall::SetPortTags { port, tags } => {
+            let held = client.set_tags::<Port>(&port.as_str().into(), tags).await?;
+            access.change::<Port>(port, |item| item.tags = held).await;
+        }
+        ServerCall::CreateTrunk { name, port } => {
+            let new = NewTrunk {
+                port_id: port.as_str().into(),
+                name: name.clone(),
+                description: Some(mark::with(
+                    "Created by cluster-api-provider-openstack",
+                    &mark::of(&object.metadata),
+                )),
+            };
+            access.put(&client.create::<Trunk>(&new).await?).await;
+        }
+        ServerCall::DeleteServer { id } => {
+            if client.delete::<Server>(&Id::new(id.as_str())).await? == Deletion::Absent {
+                access.remove::<Server>(id).await;
+            }
+            // Nova removes it in the background.
+            access.change::<Server>(id, |held| held.task_state = Some("deleting".to_owned())).await;
+        }
+        ServerCall::DeleteTrunk { id } => {
+            let trunk: Id<Trunk> = id.as_str().into();
+            let ports: Vec<Id<Port>> =
+                client.sub_ports(&trunk).await?.into_iter().map(|sub| sub.port_id).collect();
+            if !ports.is_empty() {
+                client.remove_sub_ports(&trunk, &ports).await?;
+                for port in &ports {
+                    client.delete::<Port>(port).await?;
+                    access.remove::<Port>(port.as_str()).await;
+                }
+            }
+            client.delete::<Trunk>(&trunk).await?;
+            access.remove::<Trunk>(id).await;
+        }
+        ServerCall::DeletePort { id } => {
+            client.delete::<Port>(&Id::new(id.as_str())).await?;
+            access.remove::<Port>(id).await;
+        }
+        ServerCall::DeleteVolume { id } => {
+            client.delete::<Volume>(&Id::new(id.as_str())).await?;
+            access.remove::<Volume>(id).await;
+        }
+    }
+    Ok(true)
+}
+
+async fn create_server(
+    name: &str,
+    order: &ServerOrder,
+    object: &OpenStackServer,
+    view: &View,
+    access: &Access,
+) -> Outcome {
+    let user_data = match &order.boot_data {
+        Some(reference) => match reference.read(&object.metadata.namespace, view).await {
+            Ok(data) => Some(data),
+            Err(error) => return error.outcome(code::BOOT_DATA),
+        },
+        None => None,
+    };
+    let length = user_data.as_ref().map_or(0, |data| data.len().div_ceil(3) * 4);
+    if length > MOST_USER_DATA {
+        let message = format!(
+            "the user data of the server has {length} characters in base64, and Nova takes {MOST_USER_DATA}: shorten files \
+             and commands of the bootstrap configuration"
+        );
+        return Outcome::failed(code::BOOT_DATA, message);
+    }
+    let made = access.client.create_server(&order.request(name, user_data.as_deref())).await;
+    access.forget::<Server>().await;
+    match made {
+        Ok(id) => Outcome::Done(json!({"id": id})),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn forget(call: &ServerCall, access: &Access) {
+    match call {
+        ServerCall::CreatePort { .. } | ServerCall::SetPortTags { .. } | ServerCall::DeletePort { .. } => {
+            access.forget::<Port>().await;
+        }
+        ServerCall::CreateTrunk { .. } | ServerCall::DeleteTrunk { .. } => {
+            access.forget::<Trunk>().await;
+            access.forget::<Port>().await;
+        }
+        ServerCall::CreateVolume { .. } | ServerCall::DeleteVolume { .. } => access.forget::<Volume>().await,
+        ServerCall::CreateServer { .. } | ServerCall::DeleteServer { .. } => access.forget::<Server>().await,
+    }
+}
+
+/// The outcome of a call whose response was lost: what the cloud has now decides.
+pub(super) async fn resolve(
+    intent: &Intent<ServerCall>,
+    object: &OpenStackServer,
+    view: &View,
+    access: &Access,
+) -> Result<Resolution, ObserveError> {
+    forget(&intent.call, access).await;
+    let mark = mark::of(&object.metadata);
+    let outside = |error: Error| ObserveError::from(CloudError::of(&error));
+    let (there, wanted) = match &intent.call {
+        ServerCall::CreatePort { name, .. } => {
+            let all = access.all::<Port>(SETTLED).await.map_err(outside)?;
+            let ours =
+                |port: &Port| port.name == *name && mark::owner(&port.description, &mark) == Owner::Ours;
+            (all.iter().any(ours), true)
+        }
+        ServerCall::CreateTrunk { port, .. } => {
+            let all = access.all::<Trunk>(SETTLED).await.map_err(outside)?;
+            (all.iter().any(|trunk| trunk.port_id.as_str() == port), true)
+        }
+        ServerCall::CreateVolume { name, .. } => {
+            let all = access.all::<Volume>(SETTLED).await.map_err(outside)?;
+            let ours = |volume: &Volume| {
+                volume.name == *name && mark::owner(&volume.description, &mark) == Owner::Ours
+            };
+            (all.iter().any(ours), true)
+        }
+        ServerCall::CreateServer { .. } => {
+            let all = access.all::<Server>(SETTLED).await.map_err(outside)?;
+            if let Some(server) = all.iter().find(|server| has_mark(server, &mark)) {
+                return Ok(Resolution::Happened(json!({"id": server.id})));
+            }
+            (false, true)
+        }
+        ServerCall::DeleteServer { id } => {
+            let all = access.all::<Server>(SETTLED).await.map_err(outside)?;
+            let stays = |server: &Server| server.id.as_str() == id && server.task_state.is_none();
+            (all.iter().any(stays), false)
+        }
+        ServerCall::DeletePort { id } => {
+            let all = access.all::<Port>(SETTLED).await.map_err(outside)?;
+            (all.iter().any(|port| port.id.as_str() == id), false)
+        }
+        // Decided anew from what is left.
+        ServerCall::SetPortTags { .. } | ServerCall::DeleteTrunk { .. } | ServerCall::DeleteVolume { .. } => {
+            return Ok(Resolution::DidNotHappen);
+        }
+    };
+    if there == wanted {
+        return Ok(Resolution::happened());
+    }
+    let late = still_in_flight(view.now(), intent.at.timestamp()).filter(|_| wanted);
+    Ok(late.unwrap_or(Resolution::DidNotHappen))
+}

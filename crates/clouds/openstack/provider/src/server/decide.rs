@@ -1,0 +1,242 @@
+//! Decisions about OpenStackServers.
+
+use std::collections::BTreeMap;
+
+use capstan_capi_core::conditions::{ConditionState, set_state};
+use capstan_capi_types::core::{condition as capi, reason as capi_reason};
+use capstan_controller::{Effect, Look, Note, Wait};
+use capstan_object::ConditionStatus::{self, False, True};
+use capstan_openstack_client::block_storage::VolumeStatus;
+use capstan_openstack_client::compute::{Server, ServerStatus};
+use capstan_openstack_client::network::Port;
+use capstan_openstack_types::NodeAddress;
+use capstan_openstack_types::names::finalizer;
+use capstan_openstack_types::v1alpha1::{ResolvedServerSpec, ServerResources};
+use capstan_openstack_types::v1beta1::PortStatus;
+use capstan_provider_kit::decide_machine;
+
+use super::call::ServerCall;
+use super::observe::{ServerState, is_pending};
+use super::order::{self, PortOrder, ServerOrder};
+use super::{OpenStackServers, SERVER_ID};
+use crate::condition::{INSTANCE_READY, reason};
+use crate::error::CloudError;
+use crate::project::{LOOK_AGAIN, POLL};
+use crate::{code, mark};
+
+type Decision = capstan_controller::Decision<OpenStackServers>;
+
+pub(super) fn decide(look: &Look<OpenStackServers>) -> Decision {
+    decide_machine(look, |object| &mut object.status.conditions, delete, Some(keep))
+}
+
+/// Sets both conditions, which differ in nothing.
+fn set(
+    look: &Look<OpenStackServers>,
+    decision: &mut Decision,
+    status: ConditionStatus,
+    reason: &str,
+    message: impl Into<String>,
+) {
+    let message = message.into();
+    for kind in [INSTANCE_READY, capi::READY] {
+        let state = ConditionState::new(status, reason, message.clone());
+        set_state(look, &mut decision.object.status.conditions, kind, state, None);
+    }
+}
+
+fn unusable(look: &Look<OpenStackServers>, decision: &mut Decision, error: &CloudError) {
+    set(look, decision, False, error.reason, error.text());
+    error.wait(decision);
+}
+
+fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
+    decision.add_finalizer(finalizer::SERVER);
+    let mark = mark::of(&look.object.metadata);
+    decision.object.metadata.annotations.insert(mark::ANNOTATION.to_owned(), mark);
+    let state = match &look.seen.cloud {
+        Ok(state) => state,
+        Err(error) => return unusable(look, decision, error),
+    };
+    let ports: Vec<&Port> = state.ports.iter().flatten().collect();
+    if !ports.is_empty() && ports.len() == state.ports.len() {
+        let ports = ports.iter().map(|port| PortStatus { id: port.id.to_string() }).collect();
+        decision.object.status.resources = Some(ServerResources { ports });
+    }
+    match (&state.server, &state.resolved) {
+        (Some(server), _) => report(look, decision, server, &ports),
+        (None, Some(Ok(resolved))) => create(look, decision, state, resolved),
+        (None, Some(Err(error))) => unusable(look, decision, error),
+        (None, None) => {
+            let status = &mut decision.object.status;
+            status.ready = false;
+            status.instance_state = Some("DELETED".to_owned());
+            let message = "The server was unexpectedly deleted; it is not created again";
+            set(look, decision, False, reason::DELETED, message);
+            decision.again_in(LOOK_AGAIN);
+        }
+    }
+}
+
+/// Creates what is missing, and the server at the end.
+fn create(
+    look: &Look<OpenStackServers>,
+    decision: &mut Decision,
+    state: &ServerState,
+    resolved: &ResolvedServerSpec,
+) {
+    decision.object.status.resolved = Some(resolved.clone());
+    let (name, spec) = (&look.object.metadata.name, &look.object.spec);
+    let mark = mark::of(&look.object.metadata);
+    let failure = look.failures.first().map(|failure| failure.error.to_string());
+    let why = if failure.is_some() { reason::CREATE_FAILED } else { reason::NOT_READY };
+    set(look, decision, False, why, failure.unwrap_or_else(|| "the server is being created".to_owned()));
+    for (port, wanted) in state.ports.iter().zip(&resolved.ports) {
+        let Some(port) = port else {
+            let order = PortOrder { spec: wanted.clone(), mark: mark.clone() };
+            let note =
+                Note::normal("SuccessfulCreatePort", "Create", format!("Created port {}", wanted.name));
+            let call = ServerCall::CreatePort { name: wanted.name.clone(), order: Some(Box::new(order)) };
+            decision.then_noting(Effect::Call(call), note);
+            continue;
+        };
+        if wanted.tags.iter().any(|tag| !port.tags.contains(tag)) {
+            let (port, tags) = (port.id.to_string(), wanted.tags.clone());
+            decision.call(ServerCall::SetPortTags { port, tags });
+        }
+        let is_trunk = state.trunks.iter().any(|trunk| trunk.port_id == port.id);
+        if wanted.trunk == Some(true) && !is_trunk {
+            let call = ServerCall::CreateTrunk { name: wanted.name.clone(), port: port.id.to_string() };
+            decision.call(call);
+        }
+    }
+    let mut volumes = BTreeMap::new();
+    let mut waiting = false;
+    for order in order::volumes(name, spec, &resolved.image_id, &mark) {
+        match state.volumes.iter().find(|volume| volume.name == order.name) {
+            None => {
+                let note = Note::normal(
+                    "SuccessfulCreateVolume",
+                    "Create",
+                    format!("Created volume {}", order.name),
+                );
+                let call =
+                    ServerCall::CreateVolume { name: order.name.clone(), order: Some(Box::new(order)) };
+                decision.then_noting(Effect::Call(call), note);
+            }
+            Some(volume) if matches!(volume.status, VolumeStatus::Available | VolumeStatus::InUse) => {
+                volumes.insert(volume.name.clone(), volume.id.to_string());
+            }
+            Some(volume) if volume.status == VolumeStatus::Error => {
+                let message = format!(
+                    "volume {} ({}) is in state error: delete it in Cinder and it is created again",
+                    volume.name, volume.id
+                );
+                unusable(look, decision, &CloudError::new(code::FAILED, reason::CREATE_FAILED, message));
+                return;
+            }
+            Some(volume) => {
+                waiting = true;
+                decision.wait(Wait::on("WaitingForVolume", format!("volume {}", volume.name)));
+            }
+        }
+    }
+    if waiting {
+        decision.again_in(POLL);
+    }
+    if !decision.effects.is_empty() || waiting {
+        return;
+    }
+    let boot_data = match &look.seen.boot_data {
+        None => None,
+        Some(Ok(boot_data)) => Some(boot_data.reference.clone()),
+        Some(Err(error)) => {
+            let error = CloudError::new(code::BOOT_DATA, reason::WAITING_FOR_BOOT_DATA, error.to_string());
+            return unusable(look, decision, &error);
+        }
+    };
+    let ports = state.ports.iter().flatten().map(|port| port.id.to_string()).collect();
+    let order = ServerOrder::of(name, spec, resolved, ports, &volumes, boot_data, &mark);
+    let note = Note::normal("SuccessfulCreateServer", "Create", format!("Created server {name}"));
+    let call = ServerCall::CreateServer { name: name.clone(), order: Some(Box::new(order)) };
+    decision.then_noting(Effect::Call(call), note);
+}
+
+/// Addresses of a server: of its ports in their order, then floating ones, then its name.
+fn addresses(server: &Server, ports: &[&Port]) -> Vec<NodeAddress> {
+    let address =
+        |kind: &str, address: &str| NodeAddress { kind: kind.to_owned(), address: address.to_owned() };
+    let fixed = ports.iter().flat_map(|port| &port.fixed_ips);
+    let mut all: Vec<NodeAddress> = fixed.map(|ip| address("InternalIP", &ip.ip_address)).collect();
+    let floating = server.addresses.values().flatten().filter(|it| it.kind == "floating");
+    all.extend(floating.map(|it| address("ExternalIP", &it.addr)));
+    all.push(address("InternalDNS", &server.name));
+    all
+}
+
+fn report(look: &Look<OpenStackServers>, decision: &mut Decision, server: &Server, ports: &[&Port]) {
+    let annotations = &mut decision.object.metadata.annotations;
+    annotations.insert(SERVER_ID.to_owned(), server.id.to_string());
+    let status = &mut decision.object.status;
+    status.instance_id = Some(server.id.to_string());
+    status.instance_state = Some(server.status.as_str().to_owned());
+    status.addresses = addresses(server, ports);
+    status.ready = server.status == ServerStatus::Active;
+    match &server.status {
+        ServerStatus::Active => set(look, decision, True, "InstanceReady", ""),
+        ServerStatus::Build => set(look, decision, False, reason::NOT_READY, "the server is being built"),
+        ServerStatus::Error => {
+            let fault = server.fault.as_ref().map(|fault| fault.message.clone()).unwrap_or_default();
+            let why = if fault.is_empty() { String::new() } else { format!(": {fault}") };
+            let message = format!(
+                "{}: server {} is in state ERROR{why}; delete its Machine, or let a MachineHealthCheck replace it",
+                code::SERVER,
+                server.id
+            );
+            set(look, decision, False, reason::STATE_ERROR, message);
+        }
+        other => {
+            let message = format!("the server is in state {}", other.as_str());
+            set(look, decision, ConditionStatus::Unknown, reason::NOT_READY, message);
+        }
+    }
+    decision.again_in(if is_pending(server) { POLL } else { LOOK_AGAIN });
+}
+
+/// The server goes first, then what it used.
+fn delete(look: &Look<OpenStackServers>, decision: &mut Decision) {
+    if !look.object.metadata.finalizers.iter().any(|name| name == finalizer::SERVER) {
+        return;
+    }
+    let state = match &look.seen.cloud {
+        Ok(state) => state,
+        Err(error) => return unusable(look, decision, error),
+    };
+    let failure = look.failures.first().map(|failure| failure.error.to_string()).unwrap_or_default();
+    if let Some(server) = &state.server {
+        set(look, decision, False, capi_reason::DELETING, failure);
+        if server.task_state.as_deref() != Some("deleting") {
+            let note =
+                Note::normal("SuccessfulDeleteServer", "Delete", format!("Deleted server {}", server.name));
+            let call = ServerCall::DeleteServer { id: server.id.to_string() };
+            decision.then_noting(Effect::Call(call), note);
+        }
+        decision.again_in(POLL);
+        return;
+    }
+    let trunks = state.trunks.iter().map(|trunk| ServerCall::DeleteTrunk { id: trunk.id.to_string() });
+    let ports = state.ports.iter().flatten().map(|port| ServerCall::DeletePort { id: port.id.to_string() });
+    let gone = |status: &VolumeStatus| *status == VolumeStatus::Deleting;
+    let volumes = state.volumes.iter().filter(|volume| !gone(&volume.status));
+    let volumes = volumes.map(|volume| ServerCall::DeleteVolume { id: volume.id.to_string() });
+    let calls: Vec<ServerCall> = trunks.chain(ports).chain(volumes).collect();
+    if calls.is_empty() {
+        decision.remove_finalizer(finalizer::SERVER);
+        return;
+    }
+    set(look, decision, False, capi_reason::DELETING, failure);
+    for call in calls {
+        decision.call(call);
+    }
+    decision.again_in(POLL);
+}

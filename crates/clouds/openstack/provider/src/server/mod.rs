@@ -1,0 +1,110 @@
+//! `OpenStackServer`: a server with its ports, trunks and volumes. OpenStackMachines and bastions have one each.
+//!
+//! Owns: OpenStackServers, their finalizer and status; the server, ports, trunks and volumes of their name and mark. Reads:
+//! the Cluster, the Secret with the boot data, the credentials, the cloud.
+//!
+//! ```text
+//! filters ─▶ ids in status ─▶ ports, volumes ─▶ server ─▶ runs ─▶ seen each minute in a list of the whole project
+//! ```
+//!
+//! A server that existed and is gone is reported and never created again: the owner of the Machine replaces it.
+
+mod call;
+mod decide;
+mod observe;
+mod order;
+
+use std::sync::Arc;
+
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{Cluster, condition as capi, label};
+use capstan_controller::{
+    Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+};
+use capstan_object::Object;
+use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackServer};
+use capstan_provider_kit::SecretOutline;
+
+use crate::clouds::{Clouds, Namespace};
+use crate::condition;
+
+pub use call::ServerCall;
+pub use observe::Seen;
+
+/// On OpenStackServers: the id of the server in Nova. It survives `clusterctl move`, which drops status.
+pub const SERVER_ID: &str = "capstan.dev/openstack-server";
+
+/// The id of the server, if there was one.
+fn known_id(object: &OpenStackServer) -> Option<String> {
+    object.status.instance_id.clone().or_else(|| object.metadata.annotations.get(SERVER_ID).cloned())
+}
+
+/// The controller of OpenStackServers.
+pub struct OpenStackServers {
+    clouds: Clouds,
+}
+
+impl OpenStackServers {
+    pub fn new(clouds: Clouds) -> Self {
+        Self { clouds }
+    }
+}
+
+impl Controller for OpenStackServers {
+    const NAME: &'static str = "openstackserver";
+    type Kind = OpenStackServer;
+    type Seen = Seen;
+    type Call = ServerCall;
+
+    fn watches(&self, watches: &mut Watches<OpenStackServer>) {
+        watches.read::<SecretOutline>();
+        watches.read::<OpenStackClusterIdentity>();
+        watches.read::<Namespace>();
+        watches.index_label::<OpenStackServer>(label::CLUSTER_NAME);
+        watches.related::<Cluster>(|change, caches| {
+            let Some(cluster) = change.latest().filter(|_| paused::concerns_members(change)) else {
+                return Vec::new();
+            };
+            let meta = &cluster.metadata;
+            let servers = caches
+                .of::<OpenStackServer>()
+                .and_then(|servers| servers.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
+            servers.unwrap_or_default().iter().map(|server| server.key()).collect()
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &[capi::READY, capi::PAUSED, condition::INSTANCE_READY]
+    }
+
+    fn paused(&self, object: &OpenStackServer, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = observe::cluster_of(object, view)?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, OpenStackServer::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<OpenStackServer>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(object, view, &self.clouds).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(&self, call: &ServerCall, object: &Arc<OpenStackServer>, view: &View) -> Outcome {
+        let access = self.clouds.access(&object.spec.identity_ref, &object.metadata.namespace, view).await;
+        match access {
+            Ok(access) => call::make(call, object, view, &access).await,
+            Err(error) => error.outcome(),
+        }
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<ServerCall>,
+        object: &Arc<OpenStackServer>,
+        view: &View,
+    ) -> Result<Resolution, ObserveError> {
+        let access = self.clouds.access(&object.spec.identity_ref, &object.metadata.namespace, view).await?;
+        call::resolve(intent, object, view, &access).await
+    }
+}

@@ -1,0 +1,92 @@
+//! A simulated OpenStack, reached without a network but over its own protocol.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use capstan_controller::Env;
+use capstan_guest::{Site, SiteOptions};
+use capstan_openstack_client::config::Clouds;
+use capstan_openstack_client::{Client, Clock, Cloud as Settings, Policy, Transport, TransportError};
+use capstan_openstack_provider::Connect;
+use capstan_sim_openstack::{Endpoints, Layout, Settings as CloudSettings, Simulator};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+
+/// Where the services are reached.
+const URL: &str = "http://cloud.example";
+/// Password of the tenant: nothing else has this text.
+pub const PASSWORD: &str = "correct-horse-battery-staple";
+/// Name of the tenant's project and user.
+pub const TENANT: &str = "capstan";
+
+/// What outlives the process: the cloud and its servers.
+#[derive(Clone)]
+pub struct Cloud {
+    pub simulator: Simulator,
+    pub site: Site,
+    env: Env,
+}
+
+struct InProcess(Simulator);
+
+impl Transport for InProcess {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        Box::pin(async move {
+            let lost = |lost: capstan_sim_openstack::ConnectionLost| TransportError {
+                message: lost.to_string(),
+                never_sent: false,
+            };
+            self.0.call_shared(request).await.map_err(lost)
+        })
+    }
+}
+
+impl Connect for Cloud {
+    fn transport(&self, _: &Settings) -> Result<Arc<dyn Transport>, String> {
+        Ok(Arc::new(InProcess(self.simulator.clone())))
+    }
+
+    fn clock(&self) -> Clock {
+        let env = self.env.clone();
+        Arc::new(move || env.now())
+    }
+}
+
+/// The `clouds.yaml` of the tenant.
+pub fn clouds_yaml() -> String {
+    format!(
+        "clouds:\n  {TENANT}:\n    auth:\n      auth_url: {URL}/identity/v3\n      username: {TENANT}\n      password: \
+         {PASSWORD}\n      project_name: {TENANT}\n      user_domain_name: Default\n      project_domain_name: Default\n    \
+         region_name: RegionOne\n"
+    )
+}
+
+impl Cloud {
+    /// A small cloud with two zones; its time goes by as long as the runtime that it is made in.
+    pub fn new(env: &Env, settings: CloudSettings) -> Self {
+        let site = Site::new(env.clone(), SiteOptions { heartbeat: None, ..SiteOptions::default() });
+        let mut layout = Layout::small(&["v1.35.0", "v1.36.0"]);
+        for user in &mut layout.users {
+            user.password = PASSWORD.to_owned();
+        }
+        let simulator = Simulator::new(env.clone(), &layout, settings, Some(Arc::new(site.clone())));
+        simulator.set_endpoints(Endpoints::shared(URL, &simulator.regions()));
+        let driven = simulator.clone();
+        tokio::spawn(async move { driven.drive().await });
+        Self { simulator, site, env: env.clone() }
+    }
+
+    /// The tenant by hand.
+    pub fn client(&self) -> Client {
+        let clouds = Clouds::parse(&clouds_yaml(), None, None).expect("clouds.yaml");
+        let cloud = clouds.cloud(Some(TENANT), None).expect("a cloud");
+        let transport = Arc::new(InProcess(self.simulator.clone()));
+        Client::with_clock(cloud, transport, Policy::default(), self.clock())
+    }
+
+    /// What the tenant has of a kind, by name.
+    pub fn names(&self, kind: &str) -> Vec<String> {
+        let leaks = self.simulator.leaks(Some(TENANT));
+        leaks.into_iter().filter(|leak| leak.kind == kind).map(|leak| leak.name).collect()
+    }
+}

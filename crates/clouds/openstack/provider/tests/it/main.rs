@@ -1,0 +1,18 @@
+//! The provider on a whole plane, against a simulated OpenStack that it meets on the wire only, in simulated time.
+#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
+mod check;
+mod cloud;
+mod features;
+#[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]
+mod lives;
+mod manifests;
+mod stories;
+mod story;
+mod wrong;
+
+use mimalloc::MiMalloc;
+
+/// As in the binary: simulated lives are mostly small allocations.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;

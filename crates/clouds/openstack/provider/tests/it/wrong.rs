@@ -1,0 +1,103 @@
+//! Failures that a user or operator has to fix: each is reported with its code, and the cluster goes on after the fix.
+
+use capstan_controller::KindName;
+use capstan_harness::{Violation, World, run};
+use capstan_object::Key;
+use capstan_openstack_types::v1alpha1::OpenStackServer;
+use capstan_openstack_types::v1beta2::OpenStackCluster;
+use capstan_sim_openstack::{Fault, Service, Target};
+use serde_json::{Value, json};
+
+use crate::cloud::Cloud;
+use crate::manifests::{NAME, NAMESPACE};
+use crate::story::Act::{Create, Delete, During};
+use crate::story::{CheckResult, Script, failed};
+
+/// The text of the conditions of all objects of a kind.
+fn told(world: &World<'_>, kind: &KindName) -> Result<String, Violation> {
+    let all = world.objects()?.list(kind);
+    Ok(all.iter().map(|object| object["status"]["conditions"].to_string()).collect::<Vec<_>>().join("\n"))
+}
+
+fn reports(world: &World<'_>, code: &str) -> Result<(), Violation> {
+    let clusters = told(world, &KindName::of::<OpenStackCluster>())?;
+    let servers = told(world, &KindName::of::<OpenStackServer>())?;
+    match clusters.contains(code) || servers.contains(code) {
+        true => Ok(()),
+        false => Err(Violation::new("told", format!("{code} is in neither {clusters} nor {servers}"))),
+    }
+}
+
+fn goes_well(story: &Script) {
+    let report = run(story, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+fn bare(mishap: crate::story::Mishap) -> Script {
+    Script { bare: true, ..Script::of(&[During(mishap), Create, Delete]) }
+}
+
+#[test]
+fn a_load_balancer_that_fails_is_created_again() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            cloud.simulator.inject(Fault::FailedLoadBalancers { times: 1 }).map_err(failed)?;
+            world.pass(std::time::Duration::from_secs(50)).await?;
+            reports(world, "E-OS-LOADBALANCER")
+        })
+    }
+    goes_well(&bare(mishap));
+}
+
+#[test]
+fn an_identity_that_does_not_allow_the_namespace_is_reported_until_it_does() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "OpenStackCluster" {
+            body["spec"]["identityRef"] =
+                json!({"type": "ClusterIdentity", "name": "shared", "cloudName": "capstan"});
+        }
+    }
+    fn mishap<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            world.pass(std::time::Duration::from_secs(60)).await?;
+            reports(world, "E-OS-IDENTITY")?;
+            let kind = KindName::of::<capstan_openstack_types::v1alpha1::OpenStackClusterIdentity>();
+            let selector = |name: &str| json!({"matchLabels": {"kubernetes.io/metadata.name": name}});
+            let body = |name: &str| {
+                json!({
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackClusterIdentity",
+                    "metadata": {"name": "shared"},
+                    "spec": {"secretRef": {"name": "openstack-credentials", "namespace": NAMESPACE},
+                        "namespaceSelector": selector(name)},
+                })
+            };
+            world.user()?.create(&kind, "", &body("elsewhere")).await.map_err(failed)?;
+            world.pass(std::time::Duration::from_secs(60)).await?;
+            reports(world, "does not allow namespace default")?;
+            let patch =
+                capstan_controller::Patch::Merge(json!({"spec": {"namespaceSelector": selector(NAMESPACE)}}));
+            let key = Key::new("", "shared");
+            world.user()?.patch(&kind, &key, None, &patch).await.map(drop).map_err(failed)
+        })
+    }
+    goes_well(&Script { change: Some(change), ..bare(mishap) });
+}
+
+#[test]
+fn an_image_that_does_not_exist_is_reported() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            // No image has the name while Glance lists none.
+            let on = Target { service: Some(Service::Image), ..Target::default() };
+            let fault = Fault::Error { on, status: 404, message: String::new() };
+            cloud.simulator.inject(fault).map_err(failed)?;
+            world.pass(std::time::Duration::from_secs(300)).await?;
+            reports(world, "E-OS-NOTFOUND")?;
+            cloud.simulator.heal();
+            let key = Key::new(NAMESPACE, NAME);
+            let _ = world.objects()?.get(&KindName::of::<OpenStackCluster>(), &key);
+            Ok(())
+        })
+    }
+    goes_well(&bare(mishap));
+}
