@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use capstan_apiserver::front::ConnectionLimits;
-use capstan_apiserver::{Config, InFlightLimits, Server as ApiServer};
+use capstan_apiserver::{Config, InFlightLimits, Server as ApiServer, ServiceRange};
 use capstan_capi_plane::ClusterApi;
 use capstan_controller::{Client, Runtime};
 use capstan_env::Env;
@@ -218,6 +218,7 @@ impl Server {
         let address = listener.local_addr()?;
         let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
         let config = config.with_cipher(cipher(encryption.as_ref()));
+        let config = config.with_services(ServiceRange::default()).with_pod_admission();
         let mut config =
             config.with_connections(args.limits.connections()).with_in_flight(args.limits.requests());
         if let Some(oidc) = args.oidc()? {

@@ -13,6 +13,7 @@ use crate::object::Meta;
 use crate::parts::ServerParts;
 use crate::pipeline::create_object;
 use crate::pipeline::{Change, Step, change};
+use crate::services::ServiceRange;
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
 
@@ -37,11 +38,36 @@ pub(crate) async fn objects(parts: &Arc<ServerParts>) -> Result<()> {
         )
         .await?;
     }
-    ensure(parts, "", "services", kubernetes_service()).await
+    if parts.pod_admission {
+        for class in system_priority_classes() {
+            ensure(parts, "scheduling.k8s.io", "priorityclasses", class).await?;
+        }
+    }
+    ensure(parts, "", "services", kubernetes_service(parts)).await
 }
 
-/// The `kubernetes` Service, with the first address of upstream's default service range.
-fn kubernetes_service() -> Value {
+/// The classes of Pods that a cluster cannot work without.
+fn system_priority_classes() -> [Value; 2] {
+    let class = |name: &str, value: u32, what: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+            "value": value, "description": format!("Used for system critical pods that must {what}."),
+        })
+    };
+    [
+        class(
+            "system-cluster-critical",
+            2_000_000_000,
+            "run in the cluster, but can be moved to another node if necessary",
+        ),
+        class("system-node-critical", 2_000_001_000, "not be moved from their current node"),
+    ]
+}
+
+/// The `kubernetes` Service, with the first address of the service range.
+fn kubernetes_service(parts: &ServerParts) -> Value {
+    let range = parts.services.as_ref().map_or_else(ServiceRange::default, |services| services.range());
+    let address = range.first().to_string();
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
@@ -49,8 +75,7 @@ fn kubernetes_service() -> Value {
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
-            "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
-            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+            "clusterIP": address, "ipFamilyPolicy": "SingleStack",
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
             "sessionAffinity": "None", "type": "ClusterIP",
         },

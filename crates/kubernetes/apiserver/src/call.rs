@@ -186,8 +186,10 @@ impl Call {
 
     /// The schema of the body.
     pub fn body_schema(&self) -> Arc<Schema> {
-        let own = (self.subresource() == scale::NAME).then(scale::schema).flatten();
-        own.unwrap_or_else(|| self.resource().schema.clone())
+        let BodyKind { group, version, kind, typed } = self.body_kind();
+        // A subresource may have a kind of its own.
+        let own = (typed && kind != self.resource().kind).then(|| builtin::schema(group, version, kind));
+        own.flatten().unwrap_or_else(|| self.resource().schema.clone())
     }
 
     /// Normalises a body of this request to its stored form; see [`strategy::normalise`].
@@ -306,7 +308,7 @@ impl Call {
         ))
     }
 
-    fn expect_kind(&self, value: &mut Value, bytes: &[u8]) -> Result<()> {
+    pub fn expect_kind(&self, value: &mut Value, bytes: &[u8]) -> Result<()> {
         let wanted = self.body_kind();
         if value.is_null() && wanted.typed {
             *value = Value::Object(Map::new());

@@ -16,6 +16,7 @@ use crate::conversion::Conversions;
 use crate::digest::Digest;
 use crate::flow_control::InFlightLimits;
 use crate::front::ConnectionLimits;
+use crate::services::ServiceRange;
 
 pub struct Config {
     data_dir: Option<PathBuf>,
@@ -28,6 +29,8 @@ pub struct Config {
     pub(crate) in_flight: InFlightLimits,
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) oidc: Option<Arc<Oidc>>,
+    pub(crate) services: Option<ServiceRange>,
+    pub(crate) pod_admission: bool,
     history_bytes: Option<u64>,
     cipher: Option<Arc<dyn Cipher>>,
     policy: Option<SharedPolicy>,
@@ -76,6 +79,8 @@ impl Config {
             in_flight: InFlightLimits::default(),
             audit: None,
             oidc: None,
+            services: None,
+            pod_admission: false,
             history_bytes: None,
             cipher: None,
             policy: None,
@@ -105,6 +110,21 @@ impl Config {
     #[must_use]
     pub fn with_kinds(mut self, kinds: Arc<dyn Kinds>) -> Self {
         self.kinds.push(kinds);
+        self
+    }
+
+    /// Completes Pods as kube-apiserver's admission does: service account and its token, priority, tolerations. Not
+    /// for simulated clusters, which have thousands of Pods that nobody reads.
+    #[must_use]
+    pub fn with_pod_admission(mut self) -> Self {
+        self.pod_admission = true;
+        self
+    }
+
+    /// Allocates cluster IPs and node ports to Services. Without it, Services have the addresses that clients name.
+    #[must_use]
+    pub fn with_services(mut self, range: ServiceRange) -> Self {
+        self.services = Some(range);
         self
     }
 

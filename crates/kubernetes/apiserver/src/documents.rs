@@ -111,7 +111,12 @@ pub(crate) async fn serve(
             let pages = server.discovery.pages(&registry);
             let bytes = match parts.as_slice() {
                 [] => Some(paths(&registry)),
-                ["api"] => Some(pages.core_versions(header_text(header::HOST).unwrap_or("127.0.0.1"))),
+                ["api"] => {
+                    // HTTP/2 has the address in the URI.
+                    let authority = head.uri.authority().map(http::uri::Authority::as_str);
+                    let address = header_text(header::HOST).or(authority);
+                    Some(pages.core_versions(address.unwrap_or("127.0.0.1")))
+                }
                 ["apis"] => Some(pages.groups()),
                 ["api", version] => pages.resources("", version),
                 ["apis", group] => pages.group(group),

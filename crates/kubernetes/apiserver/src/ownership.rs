@@ -162,6 +162,9 @@ impl Versions for KnownVersions<'_> {
 fn reset_fields(call: &Call) -> Set {
     match (&call.resource().origin, call.subresource()) {
         (Origin::Custom(_), "status") => Set::of_fields(&[&["metadata"], &["spec"]]),
+        (_, "status") if call.resource().plural == "deployments" => {
+            Set::of_fields(&[&["spec"], &["metadata", "labels"]])
+        }
         (_, "status") => Set::of_fields(&[&["spec"]]),
         (_, "") if strategy::has_status(call.resource()) => Set::of_fields(&[&["status"]]),
         _ => Set::new(),

@@ -12,11 +12,14 @@ use serde_json::Value;
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::policy::Policies;
 use crate::admission::webhook::Webhooks;
-use crate::admission::{Admission, AuditAnnotations, CertificateSubjectRestriction, Warnings};
+use crate::admission::{
+    Admission, AuditAnnotations, CertificateSubjectRestriction, DefaultTolerationSeconds, Priority,
+    ServiceAccountAdmission, Warnings,
+};
 use crate::audit::Audit;
 use crate::auth::rbac::Rbac;
 use crate::auth::{
-    AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, User,
+    AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, User, bucket,
 };
 use crate::call::Call;
 use crate::config::Config;
@@ -34,6 +37,7 @@ use crate::openapi::OpenApi;
 use crate::quota::QuotaLocks;
 use crate::registry::{Registry, Resource, build};
 use crate::route::Route;
+use crate::services::ServiceAllocator;
 use crate::status::Result;
 use crate::webhook_client::WebhookClient;
 
@@ -67,6 +71,10 @@ pub(crate) struct ServerParts {
     pub audit: Option<Arc<Audit>>,
     /// Locks for counting and taking quota, per namespace.
     pub quota_locks: QuotaLocks,
+    /// Addresses and ports of Services, if the server allocates them.
+    pub services: Option<Arc<ServiceAllocator>>,
+    /// Whether Pods are completed, for which the system's priority classes are needed.
+    pub pod_admission: bool,
 }
 
 impl ServerParts {
@@ -92,6 +100,11 @@ impl ServerParts {
         let client = Arc::new(WebhookClient::new(objects.clone(), env.clone()));
         let mut admission: Vec<Arc<dyn Admission>> =
             vec![NamespaceLifecycle::new(store.clone()), Arc::new(CertificateSubjectRestriction)];
+        if config.pod_admission {
+            admission.push(ServiceAccountAdmission::new(objects.clone(), env.clone()));
+            admission.push(Priority::new(objects.clone()));
+            admission.push(Arc::new(DefaultTolerationSeconds));
+        }
         let mut conversions = Conversions::new(client.clone(), env.clone());
         for kinds in &config.kinds {
             admission.extend(kinds.admission(&objects, &authorizer));
@@ -99,6 +112,7 @@ impl ServerParts {
         }
         admission.push(Arc::new(Policies::new(objects.clone(), authorizer.clone())));
         admission.push(Arc::new(Webhooks::new(client, objects.clone(), authorizer.clone(), env.clone())));
+        let services = config.services.map(|range| ServiceAllocator::new(range, env.clone(), store.clone()));
         Ok(Self {
             registry: ArcSwap::new(build::empty()),
             authorizer,
@@ -118,6 +132,8 @@ impl ServerParts {
             flow_control: FlowControl::new(config.in_flight, objects.clone()),
             audit: config.audit,
             quota_locks: QuotaLocks::default(),
+            services,
+            pod_admission: config.pod_admission,
             store,
             env,
         })
@@ -131,6 +147,11 @@ impl ServerParts {
 
     /// Sends a change to the controllers.
     pub fn notify_controllers(&self, bucket: Arc<str>, key: Arc<str>, written: &Written<Digest>) {
+        if let Some(services) = &self.services
+            && &*bucket == bucket::SERVICES
+        {
+            services.follow(&key);
+        }
         let digest = written.previous.as_ref().or(written.entry.as_ref()).map(|e| e.digest());
         let committed = Arc::new(Committed {
             bucket,

@@ -37,7 +37,7 @@ use crate::status::{Result, Status};
 use crate::verbs::Answer;
 use crate::verbs::create::clear_server_fields;
 use crate::verbs::update::{check_name, check_version};
-use crate::{ownership, strategy};
+use crate::{ownership, services, strategy};
 
 /// Largest stored object in bytes.
 pub const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
@@ -122,6 +122,7 @@ async fn create(
         attempts -= 1;
         let mut object = if attempts > 0 { object.clone() } else { object.take() };
         complete_metadata(call, &mut object);
+        let _reservation = services::allocate(call, &mut object, None, options.dry_run)?;
         strategy::prepare_create(call, &mut object)?;
 
         strategy::validate_create(call, &object)?;
@@ -214,6 +215,7 @@ async fn update(
     check_version(call, &object, entry.revision)?;
     // From here on the object has the current version, whether the request named it or not.
     object.set_meta("resourceVersion", current.resource_version());
+    let _reservation = services::allocate(call, &mut object, Some(&current), options.dry_run)?;
     strategy::prepare_update(call, &mut object, &current)?;
     if !options.dry_run {
         // As upstream, it is never stored, and a dry run repeats it.
@@ -251,7 +253,10 @@ async fn update(
             removed = call.commit(object.clone(), remove).await;
         }
         return match removed {
-            Ok(_) => Ok(Some(Answer::object(StatusCode::OK, &object))),
+            Ok(_) => {
+                services::after_delete(call, &object).await;
+                Ok(Some(Answer::object(StatusCode::OK, &object)))
+            }
             Err(status) if status.reason == "Conflict" => Ok(None),
             Err(status) => Err(status),
         };

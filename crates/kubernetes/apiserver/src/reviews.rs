@@ -6,7 +6,7 @@ use capstan_builtin as builtin;
 use capstan_builtin::decode::Words;
 use serde_json::Value;
 
-use crate::auth::{Authenticator, review};
+use crate::auth::{Authenticator, ServiceAccountTokens, review};
 use crate::call::Call;
 use crate::http::options::WriteKind;
 use crate::negotiation;
@@ -49,28 +49,24 @@ pub(crate) async fn create(call: &Call, authenticator: &Authenticator, body: &By
     Ok(Answer::Plain { code: StatusCode::CREATED, value: answer })
 }
 
-/// Issues a token for the ServiceAccount in the path.
-pub(crate) fn create_token(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
+/// Issues a token for the ServiceAccount in the path. As upstream, also in a dry run: nothing is stored.
+pub(crate) async fn create_token(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let encoding = negotiation::body(call.content_type.as_deref(), call.endpoint())?;
     let mut request: Value = call.parse(body, encoding)?.value;
     if !request.is_object() {
         return Err(Status::bad_request("the body must be a TokenRequest"));
     }
-    request["apiVersion"] = "authentication.k8s.io/v1".into();
-    request["kind"] = "TokenRequest".into();
+    call.expect_kind(&mut request, body)?;
     let (group, version, kind) = ("authentication.k8s.io", "v1", "TokenRequest");
-    builtin::decode::settle_with(Words::Decoder, group, version, kind, &mut request.clone()).map_err(
-        |error| {
-            Status::undecodable(error, |why| {
-                Status::bad_request(builtin::decode::bad_request(why, version, kind))
-            })
-        },
-    )?;
+    builtin::decode::settle_with(Words::Decoder, group, version, kind, &mut request).map_err(|error| {
+        Status::undecodable(error, |why| {
+            Status::bad_request(builtin::decode::bad_request(why, version, kind))
+        })
+    })?;
+    ServiceAccountTokens::default_request(&mut request);
+    let mut request = ownership::update(call, None, request, &call.manager(&options.field_manager)).await?;
     let tokens = authenticator.tokens();
     tokens.prepare_request(call.namespace(), call.name(), &mut request)?;
-    if !options.dry_run {
-        request = tokens.grant_request(request)?;
-    }
-    Ok(Answer::Plain { code: StatusCode::CREATED, value: request })
+    Ok(Answer::Plain { code: StatusCode::CREATED, value: tokens.grant_request(request)? })
 }

@@ -83,9 +83,14 @@ pub(crate) fn allows_unconditional_update(resource: &Resource) -> bool {
         && builtin::strategy::strategy(&resource.group, &resource.kind).unconditional_update
 }
 
-/// Default grace period in seconds: Pods only.
+/// Whether objects are deleted with a grace period: Pods only.
+pub(crate) fn has_grace_period(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "pods"
+}
+
+/// Default grace period in seconds.
 pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
-    if !(resource.group.is_empty() && resource.plural == "pods") {
+    if !has_grace_period(resource) {
         return 0;
     }
     // A Pod that is not scheduled, or that has ended, is deleted at once.

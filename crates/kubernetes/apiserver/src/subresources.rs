@@ -20,7 +20,7 @@ use crate::{portforward, reviews, scale};
 pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
     match (subresource.name.as_str(), call.verb()) {
         ("scale", _) => scale::serve(call, subresource, body).await,
-        ("token", Verb::Create) => reviews::create_token(call, &call.parts.authenticator, body),
+        ("token", Verb::Create) => reviews::create_token(call, &call.parts.authenticator, body).await,
         ("eviction", Verb::Create) => evict(call, body).await,
         ("binding", Verb::Create) => bind(call, body).await,
         ("portforward", _) => portforward::serve(call).await,

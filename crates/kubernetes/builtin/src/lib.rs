@@ -17,6 +17,7 @@ pub mod kinds;
 pub mod protobuf;
 pub mod quantity;
 pub mod schema;
+pub mod services;
 pub mod strategy;
 pub mod table;
 pub mod text;

@@ -46,11 +46,40 @@ fn secret(secret: &Value) -> Vec<String> {
 
 fn service(service: &Value) -> Vec<String> {
     let spec = &service["spec"];
-    let external = spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
-    if external && spec["clusterIP"] == "None" {
-        return vec!["spec.externalIPs is ignored for headless services".to_owned()];
+    let mut all = Vec::new();
+    let mut warn = |text: &str| all.push(text.to_owned());
+    let (hints, mode) = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode");
+    if !service["metadata"]["annotations"][hints].is_null() {
+        warn(&format!("annotation {hints} is deprecated, please use {mode} instead"));
     }
-    Vec::new()
+    let external_ips = spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
+    let named = |field: &str| spec[field].as_str().is_some_and(|text| !text.is_empty());
+    let headless = spec["clusterIPs"] == serde_json::json!(["None"]);
+    if headless {
+        for (field, ignored) in [
+            ("loadBalancerIP", named("loadBalancerIP")),
+            ("externalIPs", external_ips),
+            ("SessionAffinity", spec["sessionAffinity"] != "None"),
+        ] {
+            if ignored {
+                warn(&format!("spec.{field} is ignored for headless services"));
+            }
+        }
+    }
+    let external_name = spec["type"] == "ExternalName";
+    if external_ips && !headless && !external_name {
+        warn("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
+    }
+    if external_ips && external_name {
+        warn("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+    }
+    if named("externalName") && !external_name {
+        warn("spec.externalName is ignored when spec.type is not \"ExternalName\"");
+    }
+    if spec["trafficDistribution"] == "PreferClose" {
+        warn("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
+    }
+    all
 }
 
 /// Where a kind has the spec of its Pods.
@@ -118,6 +147,23 @@ fn is_fraction(text: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn services_are_warned_of_what_is_ignored_or_deprecated() {
+        let service = json!({"spec": {
+            "clusterIPs": ["None"], "sessionAffinity": "ClientIP", "externalIPs": ["1.2.3.4"], "externalName": "x",
+            "trafficDistribution": "PreferClose",
+        }});
+        assert_eq!(
+            of("", "Service", &service, None),
+            [
+                "spec.externalIPs is ignored for headless services",
+                "spec.SessionAffinity is ignored for headless services",
+                "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+                "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+            ]
+        );
+    }
 
     #[test]
     fn warnings_name_the_place() {

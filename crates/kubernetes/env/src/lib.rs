@@ -47,6 +47,11 @@ impl Env {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
+    /// A random number below a limit; 0 if the limit is 0.
+    pub fn random_below(&self, limit: u32) -> u32 {
+        if limit == 0 { 0 } else { self.rng.lock().random_range(0..limit) }
+    }
+
     /// The five characters that complete a `generateName`.
     pub fn name_suffix(&self) -> String {
         let mut rng = self.rng.lock();

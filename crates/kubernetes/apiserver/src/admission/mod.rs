@@ -14,6 +14,8 @@ mod namespaces;
 pub mod policy;
 mod reinvocation;
 mod rules;
+mod scheduling;
+mod service_accounts;
 mod versioned_objects;
 mod warnings;
 pub mod webhook;
@@ -26,6 +28,8 @@ pub use attributes::{
 };
 pub use certificates::CertificateSubjectRestriction;
 pub use reinvocation::Reinvocations;
+pub use scheduling::{DefaultTolerationSeconds, Priority};
+pub use service_accounts::ServiceAccountAdmission;
 pub use warnings::Warnings;
 
 use crate::status::Result;

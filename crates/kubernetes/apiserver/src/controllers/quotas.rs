@@ -90,7 +90,8 @@ fn used(parts: &ServerParts, namespace: &str, quota: &Quota) -> Amounts {
 fn differs(quota: &Value, used: &Amounts) -> bool {
     let status = &quota["status"];
     let said = |field: &str| status.get(field).is_some_and(Value::is_object).then(|| amounts(&status[field]));
-    said("hard").as_ref() != Some(&amounts(&quota["spec"]["hard"])) || said("used").as_ref() != Some(used)
+    said("hard").as_ref() != Some(&amounts(&quota["spec"]["hard"]))
+        || said("used").unwrap_or_default() != *used
 }
 
 struct Count;
@@ -105,7 +106,14 @@ impl Change for Count {
         let used: Map<String, Value> =
             used.into_iter().map(|(name, amount)| (name, amount.to_string().into())).collect();
         object["status"]["hard"] = current["spec"]["hard"].clone();
-        object["status"]["used"] = used.into();
+        if used.is_empty() {
+            // Nothing that this quota limits is known here.
+            if let Some(status) = object["status"].as_object_mut() {
+                status.remove("used");
+            }
+        } else {
+            object["status"]["used"] = used.into();
+        }
         Ok(Step::Write { object, manager: call.manager("") })
     }
 }

@@ -291,12 +291,21 @@ impl ListOptions {
 impl DeleteOptions {
     /// Delete options given as a body.
     pub fn from_body(body: &Value) -> Result<Self> {
+        Self::of_body(body, true)
+    }
+
+    /// Delete options of a collection. There, upstream knows no other kinds.
+    pub fn of_collection(body: &Value) -> Result<Self> {
+        Self::of_body(body, false)
+    }
+
+    fn of_body(body: &Value, knows_kinds: bool) -> Result<Self> {
         let mut errors = Vec::new();
         let (api_version, kind) = type_of(body).map_err(Status::bad_request)?;
         if !matches!(kind.as_str(), "" | "DeleteOptions") {
             let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
             let known = capstan_builtin::table::table().kind(group, version, &kind).is_some();
-            return Err(Status::bad_request(if known {
+            return Err(Status::bad_request(if known && knows_kinds {
                 "decoded object cannot be converted to DeleteOptions".to_owned()
             } else {
                 not_registered(&kind, &api_version)

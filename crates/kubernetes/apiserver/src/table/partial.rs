@@ -1,5 +1,6 @@
 //! `PartialObjectMetadata` and its list: objects without spec and status.
 
+use ::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::negotiation::{MetaVersion, Shape};
@@ -21,6 +22,10 @@ pub fn check_shape(shape: Shape, resource: &Resource, list: bool) -> Result<(), 
         (Shape::Metadata(_), true) => Err(Status::not_acceptable(format!(
             "you requested PartialObjectMetadata, but the requested object is a list (*{package}.{list_kind})"
         ))),
+        // There, one untyped object passes for a list until its items are read.
+        (Shape::MetadataList(_), false) if resource.custom().is_some() => {
+            Err(Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", "content is not a list"))
+        }
         (Shape::MetadataList(_), false) => Err(Status::not_acceptable(format!(
             "you requested PartialObjectMetadataList, but the requested object is not a list \
              (*{package}.{kind})"

@@ -170,10 +170,11 @@ fn objects_have_metadata_and_lists_have_metadata_lists() {
         "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"
     );
     assert_eq!(
-        check_shape(many, &widget, false).unwrap_err().message,
-        "you requested PartialObjectMetadataList, but the requested object is not a list \
-         (*unstructured.Unstructured)"
+        check_shape(many, &config_map, false).unwrap_err().message,
+        "you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)"
     );
+    let refused = check_shape(many, &widget, false).unwrap_err();
+    assert_eq!((refused.code, refused.message.as_str()), (500, "content is not a list"));
 }
 
 /// Values of unexpected types.

@@ -18,6 +18,7 @@ use crate::http::options::DeleteOptions;
 use crate::negotiation::{self, Encoding, Endpoint};
 use crate::object::Meta;
 use crate::pipeline;
+use crate::services;
 use crate::status::{Result, Status};
 use crate::strategy::{self, Collector};
 use crate::verbs::list;
@@ -38,7 +39,7 @@ pub(crate) enum Deleted {
 
 /// Deletes the object in the path.
 pub(crate) async fn delete(call: &Call, body: &Bytes) -> Result<Answer> {
-    let options = options(call, body)?;
+    let options = options(call, body, DeleteOptions::from_body)?;
     warn_of_orphans(call, &options);
     let deleted = delete_object(call, &call.key(), &options).await?;
     Ok(match deleted {
@@ -57,7 +58,7 @@ pub(crate) async fn delete(call: &Call, body: &Bytes) -> Result<Answer> {
 /// Deletes everything that the selectors match.
 pub(crate) async fn delete_collection(call: &Call, body: &Bytes) -> Result<Answer> {
     let list_options = call.query.list_options(false)?;
-    let options = options(call, body)?;
+    let options = options(call, body, DeleteOptions::of_collection)?;
     let page = list::select(call, &list_options)?;
     let mut items = Vec::with_capacity(page.entries.len());
     for entry in &page.entries {
@@ -88,7 +89,7 @@ fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
     }
 }
 
-fn options(call: &Call, body: &Bytes) -> Result<DeleteOptions> {
+fn options(call: &Call, body: &Bytes, read: fn(&Value) -> Result<DeleteOptions>) -> Result<DeleteOptions> {
     if body.is_empty() {
         return call.query.delete_options();
     }
@@ -101,7 +102,7 @@ fn options(call: &Call, body: &Bytes) -> Result<DeleteOptions> {
     };
     let parsed = parsed
         .map_err(|error| Status::undecodable(error, |why| Status::bad_request(unparsed(encoding, &why))))?;
-    DeleteOptions::from_body(&parsed)
+    read(&parsed)
 }
 
 /// Deletes one object, with retries on conflicts. Boxed: otherwise the controllers of every idle server in a process
@@ -166,6 +167,14 @@ async fn attempt(
         || (is_namespace && (!object.is_terminating() || strategy::has_spec_finalizers(&object)));
 
     if !waits {
+        if strategy::has_grace_period(call.resource()) && !object.is_terminating() {
+            // As upstream, the last state of a Pod that is gone at once is that of a deleted one.
+            object.set_meta("deletionTimestamp", now);
+            object.set_meta("generation", object.generation() + 1);
+        }
+        if strategy::has_grace_period(call.resource()) {
+            object.meta_mut().insert("deletionGracePeriodSeconds".into(), 0.into());
+        }
         return finish(call, entry, object, options.dry_run).await;
     }
     if is_namespace {
@@ -231,6 +240,7 @@ async fn finish(
     };
     match call.commit(object.clone(), remove).await {
         Ok(written) => {
+            services::after_delete(call, &object).await;
             object.set_meta("resourceVersion", written.revision.to_string());
             Ok(Some(Deleted::Gone(object)))
         }

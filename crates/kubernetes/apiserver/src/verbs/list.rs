@@ -166,10 +166,18 @@ fn encode_continue(revision: u64, namespace: &str, last: &str) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
 }
 
+/// Go's error: the first byte that is no character of the alphabet, or one that is left alone at the end.
+fn illegal_base64(text: &str) -> String {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let at = text.bytes().position(|byte| !known(byte)).unwrap_or_else(|| text.len().saturating_sub(1));
+    format!("illegal base64 data at input byte {at}")
+}
+
 fn decode_continue(token: &str) -> Result<Continue> {
     let invalid =
         |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| invalid(&e.to_string()))?;
+    let text = token.trim_end_matches('=');
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid(&illegal_base64(text)))?;
     let token: Continue =
         serde_json::from_slice(&bytes).map_err(|e| invalid(&unreadable(&bytes, &e.to_string())))?;
     if token.v != CONTINUE_VERSION {

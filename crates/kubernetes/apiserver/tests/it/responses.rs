@@ -263,3 +263,73 @@ async fn the_removal_of_the_last_finalizer_is_not_stored() {
         (&json!("DELETED"), &json!(["ex.io/f"]))
     );
 }
+
+#[tokio::test]
+async fn a_token_request_is_of_its_kind_and_has_owners_of_its_fields() {
+    let client = Client::start().await;
+    let path = "/api/v1/namespaces/default/serviceaccounts/t/token";
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "t"}});
+    client.create("/api/v1/namespaces/default/serviceaccounts", &account).await;
+    let (code, refused) = client.create(path, &json!({"apiVersion": "v1", "kind": "ConfigMap"})).await;
+    assert_eq!(code, 400, "{refused}");
+    assert_eq!(
+        refused["message"],
+        "ConfigMap in version \"v1\" cannot be handled as a TokenRequest: converting (v1.ConfigMap) to \
+         (authentication.TokenRequest): unknown conversion"
+    );
+    // Nothing is stored, so a dry run issues a token too, and checks as much.
+    for query in ["", "?dryRun=All"] {
+        let (code, issued) = client.create(&format!("{path}{query}"), &json!({})).await;
+        assert_eq!(code, 201, "{issued}");
+        assert!(issued["status"]["token"].as_str().is_some_and(|token| !token.is_empty()));
+        let owner = &issued["metadata"]["managedFields"][0];
+        assert_eq!(owner["fieldsV1"], json!({"f:spec": {"f:expirationSeconds": {}}}), "{owner}");
+        assert_eq!(owner["subresource"], "token");
+        let missing = json!({"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "x"}}});
+        assert_eq!(client.create(&format!("{path}{query}"), &missing).await.0, 404);
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_is_gone_at_once_is_returned_as_a_deleted_one() {
+    let client = Client::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    client.create(pods, &pod).await;
+    let (code, gone) = client.delete(&format!("{pods}/p")).await;
+    let metadata = &gone["metadata"];
+    assert_eq!((code, &metadata["deletionGracePeriodSeconds"]), (200, &json!(0)), "{gone}");
+    assert!(metadata["deletionTimestamp"].is_string() && metadata["generation"] == 2, "{gone}");
+    assert_eq!(client.get(&format!("{pods}/p")).await.0, 404);
+}
+
+#[tokio::test]
+async fn labels_that_a_status_cannot_change_are_not_owned_by_its_writer() {
+    let client = Client::start().await;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }});
+    assert_eq!(client.create(path, &deployment).await.0, 201);
+    let patch = json!({"metadata": {"labels": {"x": "y"}}, "status": {"observedGeneration": 1}});
+    let merge = "application/merge-patch+json";
+    let (_, patched) = client.patch(&format!("{path}/d/status"), merge, &patch).await;
+    let owners = patched["metadata"]["managedFields"].as_array().expect("owners");
+    let writer = owners.iter().find(|owner| owner["subresource"] == "status").expect("the writer");
+    assert_eq!(writer["fieldsV1"], json!({"f:status": {"f:observedGeneration": {}}}));
+}
+
+#[tokio::test]
+async fn a_continue_token_that_is_no_base64_has_gos_error() {
+    let client = Client::start().await;
+    for (token, at) in [("x", 0), ("eyJ!", 3), ("abcde", 4)] {
+        let (code, refused) = client.get(&format!("/api/v1/configmaps?limit=1&continue={token}")).await;
+        assert_eq!(code, 400, "{refused}");
+        let why = format!(
+            "invalid continue token: continue key is not valid: illegal base64 data at input byte {at}"
+        );
+        assert_eq!(refused["message"], why);
+    }
+}

@@ -226,3 +226,13 @@ fn nested_schemas_of_a_crd_are_typed_but_not_strict() {
         })
     );
 }
+
+#[test]
+fn an_empty_list_of_managed_fields_resets_them() {
+    let given = json!({"metadata": {"managedFields": [], "finalizers": []}});
+    let decoded = decode("", "ConfigMap", &given.to_string()).unwrap();
+    assert_eq!(decoded.object["metadata"], json!({"managedFields": [{}]}));
+    let given = json!({"metadata": {"managedFields": null}});
+    let decoded = decode("", "ConfigMap", &given.to_string()).unwrap();
+    assert_eq!(decoded.object["metadata"], json!({}));
+}

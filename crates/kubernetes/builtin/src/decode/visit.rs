@@ -352,6 +352,10 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             self.context.spend(memory::list_entry(items.len()))?;
             items.push(value);
         }
+        if items.is_empty() && self.lists_owners(&item) {
+            // The one list whose emptiness has a meaning: all field owners are reset, as by one empty entry.
+            return Ok(Some(json!([{}])));
+        }
         Ok((!items.is_empty()).then_some(Value::Array(items)))
     }
 
@@ -381,6 +385,11 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
 }
 
 impl Seed<'_, '_> {
+    /// Whether these are the items of `metadata.managedFields`.
+    fn lists_owners(&self, item: &Expr) -> bool {
+        matches!(item, Expr::Named(id) if self.table.get(*id).short_name() == "ManagedFieldsEntry")
+    }
+
     fn entries<'de, A: MapAccess<'de>>(self, item: &Expr, mut object: A) -> Result<Option<Value>, A::Error> {
         let mut out = Map::new();
         while let Some(key) = object.next_key::<String>()? {

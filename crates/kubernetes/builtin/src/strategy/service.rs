@@ -35,6 +35,11 @@ fn needs_node_port(service: &Object) -> bool {
             && at(service, "/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false))
 }
 
+fn needs_health_check(service: &Object) -> bool {
+    kind(service) == "LoadBalancer"
+        && at(service, "/spec/externalTrafficPolicy").and_then(Value::as_str) == Some("Local")
+}
+
 fn kind(service: &Object) -> &str {
     at(service, "/spec/type").and_then(Value::as_str).unwrap_or_default()
 }
@@ -78,11 +83,14 @@ pub(super) fn prepare_update(new: &mut Object, old: &Object) {
         }
     }
     if kind(old) == "LoadBalancer" && kind(new) != "LoadBalancer" {
-        for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"] {
+        for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
             if same(new, &format!("/spec/{key}")) {
                 clear(new, key);
             }
         }
+    }
+    if needs_health_check(old) && !needs_health_check(new) && same(new, "/spec/healthCheckNodePort") {
+        clear(new, "healthCheckNodePort");
     }
     if needs_cluster_ip(old) && !needs_cluster_ip(new) && same(new, "/spec/internalTrafficPolicy") {
         clear(new, "internalTrafficPolicy");

@@ -33,6 +33,7 @@ use serde_json::Value;
 
 use crate::kinds;
 use crate::strategy;
+pub use network::sloppy_ip;
 pub use rbac::role_limits;
 use report::{Report, texts};
 
@@ -71,6 +72,13 @@ pub fn validate(group: &str, kind: &str, subresource: &str, new: &Value, old: Op
         "certificates.k8s.io" => certificates::signing_request(&subject, &mut report),
         _ => {}
     }
+    report.errors
+}
+
+/// Contradictions between the addresses and IP families of a Service.
+pub(crate) fn service_addresses(new: &Value, old: Option<&Value>) -> FieldErrors {
+    let mut report = Report::default();
+    service::cluster_ips(&new["spec"], old.map(|old| &old["spec"]), &mut report);
     report.errors
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::report::{PORT_RANGE, Report};
 
 /// An address as Go's older parser reads it: numbers of IPv4 may have leading zeros.
-pub(super) fn sloppy_ip(text: &str) -> Option<IpAddr> {
+pub fn sloppy_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     }

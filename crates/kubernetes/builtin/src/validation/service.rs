@@ -196,7 +196,7 @@ fn session_affinity(spec: &Value, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-fn cluster_ips(spec: &Value, old: Option<&Value>, report: &mut Report) {
+pub(super) fn cluster_ips(spec: &Value, old: Option<&Value>, report: &mut Report) {
     if kind(spec) == "ExternalName" {
         return;
     }

@@ -21,6 +21,13 @@ const INJECTED_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 impl ServiceAccountTokens {
+    /// Sets the lifetime, which the client then owns as if it had named it.
+    pub fn default_request(request: &mut Value) {
+        if request["spec"].is_object() && request["spec"]["expirationSeconds"].is_null() {
+            request["spec"]["expirationSeconds"] = DEFAULT_SECONDS.into();
+        }
+    }
+
     /// Prepares a request for admission: sets metadata, audiences and lifetime, clears the status, validates.
     pub fn prepare_request(&self, namespace: &str, name: &str, request: &mut Value) -> Result<()> {
         for (field, own, what) in [

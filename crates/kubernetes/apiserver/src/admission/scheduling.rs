@@ -1,0 +1,161 @@
+//! Priorities of Pods, and how long they stay on nodes that fail.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::service_accounts::{is_pod, push};
+use super::{Admission, AdmissionAttributes, Operation, Representations};
+use crate::auth::ObjectSource;
+use crate::status::Result;
+
+const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
+/// Taints of nodes that stopped to report or cannot be reached.
+const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const SECONDS: u32 = 300;
+
+/// Adds the tolerations with which Pods leave a failed node after five minutes.
+pub struct DefaultTolerationSeconds;
+
+fn tolerate(pod: &mut Value) {
+    for taint in TAINTS {
+        let tolerations = pod["spec"]["tolerations"].as_array().into_iter().flatten();
+        let tolerated = tolerations.into_iter().any(|toleration| {
+            let text = |field: &str| toleration[field].as_str().unwrap_or_default();
+            ["", taint].contains(&text("key")) && ["", "NoExecute"].contains(&text("effect"))
+        });
+        if !tolerated {
+            let toleration = json!({
+                "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS,
+            });
+            push(&mut pod["spec"]["tolerations"], toleration);
+        }
+    }
+}
+
+impl Admission for DefaultTolerationSeconds {
+    fn mutate<'a>(
+        &'a self,
+        attributes: &'a mut AdmissionAttributes,
+        _: &'a dyn Representations,
+    ) -> BoxFuture<'a, Result<()>> {
+        if is_pod(attributes)
+            && let Some(pod) = attributes.object.as_mut()
+        {
+            tolerate(pod);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Resolves the priority class of Pods; there is at most one default class.
+pub struct Priority {
+    objects: Arc<dyn ObjectSource>,
+}
+
+impl Priority {
+    pub fn new(objects: Arc<dyn ObjectSource>) -> Arc<Self> {
+        Arc::new(Self { objects })
+    }
+
+    /// The default class with the lowest value.
+    fn default_class(&self) -> Option<Arc<Value>> {
+        let classes = self.objects.list(CLASSES);
+        let defaults = classes.into_iter().filter(|class| class["globalDefault"] == true);
+        defaults.min_by_key(|class| class["value"].as_i64())
+    }
+
+    fn resolve(&self, attributes: &mut AdmissionAttributes) -> Result<()> {
+        let Some(mut pod) = attributes.object.take() else { return Ok(()) };
+        let resolved = match (&attributes.operation, &attributes.old_object) {
+            (Operation::Update, Some(old)) => {
+                for field in ["priority", "preemptionPolicy"] {
+                    if pod["spec"][field].is_null() && !old["spec"][field].is_null() {
+                        pod["spec"][field] = old["spec"][field].clone();
+                    }
+                }
+                Ok(())
+            }
+            (Operation::Create, _) => self.set(&mut pod),
+            _ => Ok(()),
+        };
+        attributes.object = Some(pod);
+        resolved.map_err(|why| attributes.forbidden(why))
+    }
+
+    fn set(&self, pod: &mut Value) -> Result<(), String> {
+        let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
+        let class = match name {
+            "" => self.default_class(),
+            name => {
+                let found = self.objects.get(CLASSES, name);
+                Some(found.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
+            }
+        };
+        let value = class.as_ref().and_then(|class| class["value"].as_i64()).unwrap_or(0);
+        let policy = class.as_ref().and_then(|class| class["preemptionPolicy"].as_str());
+        let policy = policy.unwrap_or("PreemptLowerPriority").to_owned();
+        if let Some(class) = class.as_ref().filter(|_| name.is_empty()) {
+            pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
+        }
+        let given = pod["spec"]["priority"].as_i64().filter(|given| *given != value);
+        if let Some(given) = given {
+            return Err(format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
+                 controller computed {value} from the given PriorityClass name"
+            ));
+        }
+        let given = pod["spec"]["preemptionPolicy"].as_str().filter(|given| *given != policy);
+        if let Some(given) = given {
+            return Err(format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority \
+                 admission controller computed {policy} from the given PriorityClass name"
+            ));
+        }
+        pod["spec"]["priority"] = value.into();
+        pod["spec"]["preemptionPolicy"] = policy.into();
+        Ok(())
+    }
+
+    fn check_class(&self, attributes: &AdmissionAttributes) -> Result<()> {
+        let about_classes = attributes.resource.group == "scheduling.k8s.io"
+            && attributes.resource.resource == "priorityclasses"
+            && matches!(attributes.operation, Operation::Create | Operation::Update);
+        let class = attributes.object.as_ref().filter(|_| about_classes);
+        if class.is_none_or(|class| class["globalDefault"] != true) {
+            return Ok(());
+        }
+        match self.default_class() {
+            Some(other)
+                if attributes.operation == Operation::Create
+                    || other["metadata"]["name"] != attributes.name.as_str() =>
+            {
+                let name = other["metadata"]["name"].as_str().unwrap_or_default();
+                Err(attributes.forbidden(format!(
+                    "PriorityClass {name} is already marked as default. Only one default can exist"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Admission for Priority {
+    fn mutate<'a>(
+        &'a self,
+        attributes: &'a mut AdmissionAttributes,
+        _: &'a dyn Representations,
+    ) -> BoxFuture<'a, Result<()>> {
+        let resolved = if is_pod(attributes) { self.resolve(attributes) } else { Ok(()) };
+        Box::pin(std::future::ready(resolved))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a AdmissionAttributes,
+        _: &'a dyn Representations,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(std::future::ready(self.check_class(attributes)))
+    }
+}
