@@ -109,6 +109,12 @@ impl<'a> World<'a> {
 
     /// Crashes the process and restarts it. Tasks, memory and unsynced data are lost.
     pub async fn crash(&mut self) -> Result<(), Violation> {
+        self.restart_server().await?;
+        self.start();
+        Ok(())
+    }
+
+    async fn restart_server(&mut self) -> Result<(), Violation> {
         if let Some(process) = self.process.take() {
             process.gate.kill();
         }
@@ -117,9 +123,7 @@ impl<'a> World<'a> {
         for _ in 0..64 {
             tokio::task::yield_now().await;
         }
-        self.boot().await?;
-        self.start();
-        Ok(())
+        self.boot().await
     }
 
     /// A client for the user. Its requests are not effects: they do not pass the gate.
@@ -183,6 +187,38 @@ impl<'a> World<'a> {
                 return Ok(());
             }
             self.crash().await?;
+        }
+    }
+
+    /// Lets time pass until a fault is injected, at most so long. Returns whether one was. A process that died is started
+    /// without its controllers, so that a user comes before them: see [`Self::resume`].
+    pub async fn pass_until_fault(&mut self, most: Duration) -> Result<bool, Violation> {
+        const STEP: Duration = Duration::from_millis(100);
+        let until = tokio::time::Instant::now() + most;
+        while tokio::time::Instant::now() < until {
+            let observers = self.observers.clone();
+            let crashed = tokio::select! {
+                biased;
+                () = observers.crashed.notified() => true,
+                () = tokio::time::sleep(STEP) => false,
+            };
+            if let Some(violation) = observers.violations.lock().first() {
+                return Err(violation.clone());
+            }
+            if crashed {
+                self.restart_server().await?;
+            }
+            if crashed || self.fault_injected() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Starts the controllers of a process that has none.
+    pub fn resume(&mut self) {
+        if self.process.as_ref().is_some_and(|process| process.runtime.is_none()) {
+            self.start();
         }
     }
 

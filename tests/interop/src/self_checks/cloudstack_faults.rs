@@ -1,5 +1,5 @@
 //! `cargo xtask cloudstack-faults`: runs clusters on a simulated CloudStack with a crash and a lost response at every
-//! call, and with a crash before it too at every effect of a brief life.
+//! call, on every kind of network and deleted at the fault too, and with a crash before it at every effect of a brief life.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,6 +12,19 @@ use super::Part;
 use crate::cargo;
 
 const PROGRAM: &str = "cloudstack-faults";
+
+/// Clusters on every kind of network: those that are finished, and those that are deleted at the fault.
+const NETWORKS: [&str; 9] = [
+    "brief-vpc",
+    "brief-existing",
+    "brief-tier",
+    "brief-shared",
+    "hasty",
+    "hasty-vpc",
+    "hasty-existing",
+    "hasty-tier",
+    "hasty-shared",
+];
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -34,6 +47,7 @@ pub fn run(options: &Options) -> Result<()> {
         false => cargo::suite_program(PROGRAM)?,
     };
     inject(&program, options, &["short", "whole"], true, &["crash", "lost"])?;
+    inject(&program, options, &NETWORKS, true, &["crash", "lost"])?;
     inject(&program, options, &["brief"], false, &["crash", "lost", "crash-before"])
 }
 

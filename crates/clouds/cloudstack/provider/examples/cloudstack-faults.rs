@@ -10,6 +10,8 @@ mod cloud;
 mod lives;
 #[path = "../tests/it/manifests.rs"]
 mod manifests;
+#[path = "../tests/it/sites.rs"]
+mod sites;
 #[path = "../tests/it/story.rs"]
 mod story;
 
@@ -21,9 +23,6 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> anyhow::Result<()> {
-    capstan_faults::main(vec![
-        Named { name: "brief", scenario: lives::brief() },
-        Named { name: "short", scenario: lives::short() },
-        Named { name: "whole", scenario: lives::whole() },
-    ])
+    let named = |(name, scenario)| Named { name, scenario };
+    capstan_faults::main(lives::all().into_iter().map(named).collect())
 }

@@ -8,7 +8,9 @@ use capstan_cloudstack_client::commands::{
     DeployVirtualMachine, ListCapabilities, ListNetworks, ListVirtualMachines, Scope,
 };
 use capstan_cloudstack_client::model::{MachineState, Network, VirtualMachine};
-use capstan_cloudstack_client::{Client, Error, JobId, JobState, VirtualMachineId, ZoneId};
+use capstan_cloudstack_client::{
+    Client, Error, JobId, JobState, LoadBalancerRuleId, VirtualMachineId, ZoneId,
+};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -144,9 +146,11 @@ impl AccountCache {
         })
     }
 
-    /// A deployment began just now.
+    /// A deployment began just now. No list that was made before can show its machine.
     pub(crate) async fn deploying(&self, job: &JobId, machine: &VirtualMachineId) {
-        self.0.lock().await.deployments.begin(job, machine);
+        let mut cached = self.0.lock().await;
+        cached.deployments.begin(job, machine);
+        cached.listed = None;
     }
 
     /// Networks of a name in a zone, in any case, or the one of an id, as they were at most so long ago.
@@ -190,6 +194,24 @@ impl AccountCache {
     /// Whether somebody removed something from the networks of the account, at most a minute old.
     pub(crate) async fn removals(&self, client: &Client, scope: &Scope) -> Result<Polled, Error> {
         self.1.lock().await.poll(client, scope).await
+    }
+
+    /// Whether a machine is still a member of a load balancer rule, if somebody took members out of rules of the account;
+    /// and the time until that is known better.
+    pub(crate) async fn is_member(
+        &self,
+        client: &Client,
+        scope: &Scope,
+        (rule, machine): (&LoadBalancerRuleId, &VirtualMachineId),
+    ) -> Result<(Option<bool>, Duration), Error> {
+        let mut detector = self.1.lock().await;
+        let next = detector.poll(client, scope).await?.next;
+        Ok((detector.is_member(client, rule, machine).await?, next))
+    }
+
+    /// Takes over a membership that one of our own calls began or ended.
+    pub(crate) async fn membership(&self, rule: &str, machine: &str, begins: bool) {
+        self.1.lock().await.membership(&rule.into(), &machine.into(), begins);
     }
 
     /// The networks of the account and what is on them, listed after a moment; and when.

@@ -5,21 +5,22 @@
 //!
 //! ```text
 //! each minute: listEvents, newest first ── nothing was removed ─▶ idle
-//!                     └── LB.DELETE, FIREWALL.CLOSE, … ─▶ one list per kind for the account ─▶ compared with each record
+//!                     ├── LB.DELETE, FIREWALL.CLOSE, … ─▶ one list per kind for the account ─▶ compared with each record
+//!                     └── LB.REMOVE.FROM.RULE ─▶ one list per rule ─▶ compared with its machines
 //! ```
 //!
 //! A role without `listEvents` has the lists read every five minutes instead.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
-    ListEgressFirewallRules, ListEvents, ListFirewallRules, ListLoadBalancerRules, ListNetworks,
-    ListPublicIpAddresses, Scope,
+    ListEgressFirewallRules, ListEvents, ListFirewallRules, ListLoadBalancerRuleInstances,
+    ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses, Scope,
 };
 use capstan_cloudstack_client::model::{Event, FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
-use capstan_cloudstack_client::{Class, Client, Error};
+use capstan_cloudstack_client::{Class, Client, Error, LoadBalancerRuleId, VirtualMachineId};
 use tokio::time::Instant;
 
 use crate::account_cache::SETTLED;
@@ -57,6 +58,8 @@ impl NetworkInventory {
 pub(crate) struct Polled {
     /// Something was removed before this moment; who compared later knows of it.
     pub removed: Option<Instant>,
+    /// A member was taken out of a load balancer rule before this moment.
+    pub detached: Option<Instant>,
     /// Time until the next poll.
     pub next: Duration,
 }
@@ -68,7 +71,10 @@ pub(crate) struct DriftDetector {
     log: SeenEvents,
     without_events: bool,
     removed: Option<Instant>,
+    detached: Option<Instant>,
     inventory: Option<(Instant, Arc<NetworkInventory>)>,
+    /// Members of load balancer rules that were asked for, and when.
+    members: BTreeMap<LoadBalancerRuleId, (Instant, BTreeSet<VirtualMachineId>)>,
 }
 
 impl DriftDetector {
@@ -77,7 +83,7 @@ impl DriftDetector {
         let every = if self.without_events { WITHOUT_EVENTS } else { SETTLED };
         let age = self.polled.map(|at| at.elapsed());
         if let Some(age) = age.filter(|age| *age < every) {
-            return Ok(Polled { removed: self.removed, next: every - age });
+            return Ok(self.polled(every - age));
         }
         let now = Instant::now();
         let question = ListEvents { scope: scope.clone() };
@@ -88,16 +94,50 @@ impl DriftDetector {
             }
             Err(error) if error.class() == Class::Permission => {
                 self.without_events = true;
-                true
+                Removals { network: true, member: true }
             }
             Err(error) => return Err(error),
         };
         self.polled = Some(now);
-        if removed {
-            self.removed = Some(Instant::now());
-        }
+        let seen = Instant::now();
+        self.removed = removed.network.then_some(seen).or(self.removed);
+        self.detached = removed.member.then_some(seen).or(self.detached);
         let every = if self.without_events { WITHOUT_EVENTS } else { SETTLED };
-        Ok(Polled { removed: self.removed, next: every.saturating_sub(now.elapsed()) })
+        Ok(self.polled(every.saturating_sub(now.elapsed())))
+    }
+
+    fn polled(&self, next: Duration) -> Polled {
+        Polled { removed: self.removed, detached: self.detached, next }
+    }
+
+    /// Whether a machine is a member of a rule, if somebody took members out of rules of the account. `None` if nobody did.
+    pub(crate) async fn is_member(
+        &mut self,
+        client: &Client,
+        rule: &LoadBalancerRuleId,
+        machine: &VirtualMachineId,
+    ) -> Result<Option<bool>, Error> {
+        let Some(after) = self.detached else { return Ok(None) };
+        if let Some((_, members)) = self.members.get(rule).filter(|(at, _)| *at >= after) {
+            return Ok(Some(members.contains(machine)));
+        }
+        let at = Instant::now();
+        let question = ListLoadBalancerRuleInstances { id: rule.clone(), applied: None };
+        let listed = client.list(&question).await?;
+        let members: BTreeSet<_> = listed.into_iter().map(|member| member.id).collect();
+        let is_member = members.contains(machine);
+        self.members.insert(rule.clone(), (at, members));
+        Ok(Some(is_member))
+    }
+
+    /// Takes over a membership that one of our own calls began or ended.
+    pub(crate) fn membership(&mut self, rule: &LoadBalancerRuleId, machine: &VirtualMachineId, begins: bool) {
+        if let Some((_, members)) = self.members.get_mut(rule) {
+            match begins {
+                true => members.insert(machine.clone()),
+                false => members.remove(machine),
+            };
+        }
     }
 
     /// The networks of the account, listed after a moment.
@@ -122,6 +162,15 @@ impl DriftDetector {
     }
 }
 
+/// What new entries of the event log may have removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Removals {
+    /// A rule, an address or a network.
+    network: bool,
+    /// A member of a load balancer rule.
+    member: bool,
+}
+
 /// The part of the event log that was read before.
 #[derive(Debug, Default)]
 struct SeenEvents {
@@ -130,18 +179,24 @@ struct SeenEvents {
 }
 
 impl SeenEvents {
-    /// Whether the newest entries may contain the removal of a rule, an address or a network that was not seen before.
-    /// They may where entries are missing between those that were seen and these.
-    fn removed(&mut self, newest: &[Event], count: usize) -> bool {
+    /// What the newest entries may have removed that was not seen before. Where entries are missing between those that
+    /// were seen and these, they may have removed anything.
+    fn removed(&mut self, newest: &[Event], count: usize) -> Removals {
         let new: Vec<&Event> = newest.iter().filter(|event| !self.ids.contains(&event.id)).collect();
         let is_first = self.ids.is_empty();
         let gap = !is_first && (new.len() == newest.len() || count > self.count.saturating_add(new.len()));
-        let removes = new.iter().any(|event| event.kind.as_deref().is_some_and(is_removal));
+        let any = |is: fn(&str) -> bool| new.iter().any(|event| event.kind.as_deref().is_some_and(is));
+        let missed = gap && !newest.is_empty();
+        let removals =
+            Removals { network: missed || any(is_removal), member: missed || any(|it| it == DETACHED) };
         self.ids = newest.iter().map(|event| event.id.clone()).collect();
         self.count = count;
-        removes || gap && !newest.is_empty()
+        removals
     }
 }
+
+/// The event type of an order that takes members out of a load balancer rule.
+const DETACHED: &str = "LB.REMOVE.FROM.RULE";
 
 /// An event type of an order that may take away what leads to an API server.
 fn is_removal(kind: &str) -> bool {
@@ -175,17 +230,25 @@ mod tests {
     #[test]
     fn only_removals_that_are_new_or_may_have_been_missed_lead_to_a_comparison() {
         let mut log = SeenEvents::default();
-        assert!(!log.removed(&[], 0), "an account without events");
-        assert!(!log.removed(&events(&[("1", "LB.CREATE"), ("2", "VM.CREATE")]), 2), "nothing is removed");
-        assert!(log.removed(&events(&[("2", "VM.CREATE"), ("3", "LB.DELETE")]), 3), "a removal");
-        assert!(!log.removed(&events(&[("2", "VM.CREATE"), ("3", "LB.DELETE")]), 3), "the same again");
-        assert!(!log.removed(&events(&[("3", "LB.DELETE"), ("4", "VM.STOP")]), 2), "older ones were purged");
-        assert!(log.removed(&events(&[("8", "VM.STOP"), ("9", "VM.START")]), 7), "some were missed");
-        assert!(log.removed(&events(&[("8", "VM.STOP"), ("9", "VM.START")]), 9), "some are not shown");
+        let mut removed = |kinds: &[(&str, &str)], count| log.removed(&events(kinds), count).network;
+        assert!(!removed(&[], 0), "an account without events");
+        assert!(!removed(&[("1", "LB.CREATE"), ("2", "VM.CREATE")], 2), "nothing is removed");
+        assert!(removed(&[("2", "VM.CREATE"), ("3", "LB.DELETE")], 3), "a removal");
+        assert!(!removed(&[("2", "VM.CREATE"), ("3", "LB.DELETE")], 3), "the same again");
+        assert!(!removed(&[("3", "LB.DELETE"), ("4", "VM.STOP")], 2), "older ones were purged");
+        assert!(removed(&[("8", "VM.STOP"), ("9", "VM.START")], 7), "some were missed");
+        assert!(removed(&[("8", "VM.STOP"), ("9", "VM.START")], 9), "some are not shown");
     }
 
     #[test]
     fn a_removal_before_the_first_poll_counts() {
-        assert!(SeenEvents::default().removed(&events(&[("1", "FIREWALL.EGRESS.CLOSE")]), 1));
+        let removed = SeenEvents::default().removed(&events(&[("1", "FIREWALL.EGRESS.CLOSE")]), 1);
+        assert_eq!(removed, Removals { network: true, member: false });
+    }
+
+    #[test]
+    fn a_member_that_is_taken_out_of_a_rule_leads_to_a_comparison_of_members_only() {
+        let removed = SeenEvents::default().removed(&events(&[("1", DETACHED)]), 1);
+        assert_eq!(removed, Removals { network: false, member: true });
     }
 }

@@ -211,14 +211,10 @@ fn keep(
         }
         return create(look, observed, cluster, decision);
     };
-    let mut made = Made::of(&look.object.metadata);
+    let mut made = Made::known(look, observed);
     let ours = is_ours(network);
     let id = network.id.to_string();
     decision.object.spec.id.clone_from(&id);
-    let created = |call: &NetworkCall| matches!(call, NetworkCall::Create { name, .. } if *name == spec.name);
-    if ours && happened(look, created) {
-        made.network = Some(id.clone());
-    }
     let neighbours = &look.seen.neighbours;
     let identity = Identity::of(&look.object, cluster, Some(network), &observed.addresses, neighbours);
     made.clusters.clone_from(&identity.uids);
@@ -236,7 +232,7 @@ fn keep(
             calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: missing });
         }
     }
-    egress(look, observed, cluster, (network, &identity), &mut made, &mut calls);
+    egress(observed, cluster, (network, &identity), &made, &mut calls);
     let site = Site { look, observed, cluster, network, identity: &identity };
     let refused = match site.address(&made) {
         Choice::Have(address) => site.served(address, &mut made, &mut calls, decision).err(),
@@ -267,21 +263,15 @@ fn keep(
 /// Has everything let out. The rule serves all clusters on a network, so on one that was there before, each of them
 /// records that it uses it, and whoever made it which it is.
 fn egress(
-    look: &Look<IsolatedNetworks>,
     observed: &ObservedNetwork,
     cluster: &CloudStackCluster,
     (network, identity): (&Network, &Identity),
-    made: &mut Made,
+    made: &Made,
     calls: &mut Vec<NetworkCall>,
 ) {
     let id = network.id.to_string();
-    let let_out = NetworkCall::LetOut { network: id.clone() };
     if !observed.lets_out() {
-        return calls.push(let_out);
-    }
-    if look.result_of(&let_out).is_some() {
-        let exit = observed.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
-        made.exit = exit.map(|exit| exit.id.to_string());
+        return calls.push(NetworkCall::LetOut { network: id });
     }
     if is_ours(network) || identity.taken_over || network.egressdefaultpolicy == Some(true) {
         return;
@@ -324,13 +314,7 @@ fn create(
             };
         };
         decision.object.spec.vpc.get_or_insert_default().id = vpc.id.to_string();
-        let created =
-            |call: &NetworkCall| matches!(call, NetworkCall::CreateVpc { name, .. } if *name == wanted.name);
-        if happened(look, created) {
-            let mut made = Made::of(&look.object.metadata);
-            made.vpc = Some(vpc.id.to_string());
-            made.put(&mut decision.object.metadata);
-        }
+        Made::known(look, observed).put(&mut decision.object.metadata);
     }
     match NetworkOrder::of(&look.object, domain, cluster, observed) {
         Ok(order) => {

@@ -39,8 +39,11 @@ pub(super) fn delete(
     if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
         return;
     }
+    // Calls may have ended since the object was last written.
+    let made = Made::known(look, observed);
+    made.put(&mut decision.object.metadata);
     let Some(network) = &observed.network else {
-        let calls = vpc::given_up(look, observed, cluster, false);
+        let calls = vpc::given_up(look, observed, &made, cluster, false);
         if !calls.is_empty() {
             return ask(look, decision, reason::DELETING, calls);
         }
@@ -53,7 +56,6 @@ pub(super) fn delete(
     let identity = Identity::of(&look.object, cluster, Some(network), &observed.addresses, neighbours);
     let others = is_shared(network, &identity, neighbours);
     if is_ours(network) && !others {
-        let made = Made::of(&look.object.metadata);
         let released = match network.vpcid {
             Some(_) => vpc::released(observed, &made, &identity),
             None => Vec::new(),
@@ -63,8 +65,8 @@ pub(super) fn delete(
         }
         return delete_network(look, observed, id, decision);
     }
-    let mut calls = undo(look, observed, network, &identity, others);
-    calls.extend(vpc::given_up(look, observed, cluster, true));
+    let mut calls = undo(look, observed, (network, &made), &identity, others);
+    calls.extend(vpc::given_up(look, observed, &made, cluster, true));
     let keep = keeps_balancers(cluster);
     if !keep {
         calls.extend(unbalanced(look, observed, cluster));
@@ -180,11 +182,10 @@ fn kept(look: &Look<IsolatedNetworks>, observed: &ObservedNetwork) -> Vec<String
 fn undo(
     look: &Look<IsolatedNetworks>,
     observed: &ObservedNetwork,
-    network: &Network,
+    (network, made): (&Network, &Made),
     identity: &Identity,
     shared: bool,
 ) -> Vec<NetworkCall> {
-    let made = Made::of(&look.object.metadata);
     let status = &look.object.status;
     let mut calls = Vec::new();
     // CAPC recorded its rule in the status and gave it a name, but did not delete it.
@@ -197,7 +198,7 @@ fn undo(
     );
     let opened = observed.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
     calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string() }));
-    calls.extend(exit(observed, network, &made, shared));
+    calls.extend(exit(observed, network, made, shared));
     for address in observed.addresses.iter() {
         let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
         let by_us = made.address.as_deref() == Some(address.id.as_str());

@@ -137,11 +137,6 @@ impl<'a> Site<'a> {
                 address.ipaddress
             )));
         }
-        for wanted in [Some(address.ipaddress), None] {
-            if took(self.look, self.network, wanted) {
-                made.address = Some(id.clone());
-            }
-        }
         calls.extend(self.address_tags(address, made));
         let endpoint = &mut decision.object.spec.control_plane_endpoint;
         endpoint.host = address.ipaddress.to_string();
@@ -169,10 +164,6 @@ impl<'a> Site<'a> {
         };
         decision.object.status.load_balancer_rule_id = rule.id.to_string();
         let made_with = [true, false].into_iter().find(|open| self.look.result_of(&balance(*open)).is_some());
-        if let Some(open) = made_with {
-            made.rule = Some(rule.id.to_string());
-            made.opened = Some(open);
-        }
         // What came with the rule is not seen by us until the next question.
         self.openings((&id, port), &wanted, made_with == Some(true), made, calls);
         Ok(())
@@ -252,12 +243,9 @@ impl<'a> Site<'a> {
         let Openings::These(wanted) = wanted else { return };
         for cidr in wanted {
             let call = NetworkCall::Open { address: address.to_owned(), port, cidr: cidr.clone() };
-            match self.observed.openings_on(address, port).find(|(_, who)| who == cidr) {
-                Some((rule, _)) if self.look.result_of(&call).is_some() => {
-                    made.openings.insert(rule.id.to_string());
-                }
-                None if !comes_along => calls.push(call),
-                _ => {}
+            let is_open = self.observed.openings_on(address, port).any(|(_, who)| who == cidr);
+            if !is_open && !comes_along {
+                calls.push(call);
             }
         }
         for (rule, who) in self.observed.openings_on(address, port) {

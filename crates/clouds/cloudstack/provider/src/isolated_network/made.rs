@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use capstan_controller::Look;
 use capstan_object::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+use super::mark::is_ours;
+use super::{IsolatedNetworks, NetworkCall, ObservedNetwork};
 use crate::annotation;
 
 /// Ids of what was made. Kept in an annotation, which backups and moves keep.
@@ -60,6 +63,55 @@ impl Made {
             meta.annotations.remove(annotation::MADE);
         } else if let Ok(text) = serde_json::to_string(self) {
             meta.annotations.insert(annotation::MADE.to_owned(), text);
+        }
+    }
+
+    /// What an object remembers, and what calls made that have ended since. They may have ended for an object that is being
+    /// deleted by now: what nobody recorded, nobody would remove.
+    pub(super) fn known(look: &Look<IsolatedNetworks>, observed: &ObservedNetwork) -> Self {
+        let mut made = Self::of(&look.object.metadata);
+        for ended in look.concluded.iter().filter(|ended| ended.result.is_some()) {
+            made.add(&ended.call, observed);
+        }
+        made
+    }
+
+    fn add(&mut self, call: &NetworkCall, observed: &ObservedNetwork) {
+        let network = observed.network.as_ref();
+        match call {
+            NetworkCall::Create { name, .. } => {
+                let new = network.filter(|it| is_ours(it) && it.name.as_deref() == Some(name.as_str()));
+                self.network = new.map(|it| it.id.to_string()).or_else(|| self.network.take());
+            }
+            NetworkCall::CreateVpc { name, .. } => {
+                let new = observed.vpc.as_ref().filter(|it| it.name.as_deref() == Some(name.as_str()));
+                self.vpc = new.map(|it| it.id.to_string()).or_else(|| self.vpc.take());
+            }
+            NetworkCall::Associate { network: of, address, .. }
+                if network.is_some_and(|it| it.id.as_str() == of) =>
+            {
+                let mut all = observed.addresses.iter();
+                let new = match address {
+                    Some(wanted) => all.find(|it| it.ipaddress == *wanted),
+                    None => all.next(),
+                };
+                self.address = new.map(|it| it.id.to_string()).or_else(|| self.address.take());
+            }
+            NetworkCall::Balance { address, port, open, .. } => {
+                if let Some(rule) = observed.rule_on(address, *port) {
+                    self.rule = Some(rule.id.to_string());
+                    self.opened = Some(*open);
+                }
+            }
+            NetworkCall::Open { address, port, cidr } => {
+                let new = observed.openings_on(address, *port).find(|(_, who)| who == cidr);
+                self.openings.extend(new.map(|(rule, _)| rule.id.to_string()));
+            }
+            NetworkCall::LetOut { .. } => {
+                let new = observed.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
+                self.exit = new.map(|exit| exit.id.to_string()).or_else(|| self.exit.take());
+            }
+            _ => {}
         }
     }
 }

@@ -216,11 +216,11 @@ pub(super) fn released(observed: &ObservedNetwork, made: &Made, identity: &Ident
 pub(super) fn given_up(
     look: &Look<IsolatedNetworks>,
     observed: &ObservedNetwork,
+    made: &Made,
     cluster: &CloudStackCluster,
     tier_stays: bool,
 ) -> Vec<NetworkCall> {
     let Some(vpc) = &observed.vpc else { return Vec::new() };
-    let made = Made::of(&look.object.metadata);
     let identity = Identity::of(&look.object, cluster, None, &[], &[]);
     let id = vpc.id.to_string();
     let own = made.vpc.as_deref() == Some(&id)

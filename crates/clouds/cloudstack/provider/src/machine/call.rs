@@ -197,13 +197,18 @@ pub(super) async fn make(
                 id: rule.as_str().into(),
                 virtualmachineids: vec![id.as_str().into()],
             };
-            client.run(&request).await.map(drop)
+            let done = client.run(&request).await.map(drop);
+            if done.is_ok() {
+                access.cache.membership(rule, id, true).await;
+            }
+            done
         }
         MachineCall::Detach { rule, id } => {
             let request = RemoveFromLoadBalancerRule {
                 id: rule.as_str().into(),
                 virtualmachineids: vec![id.as_str().into()],
             };
+            access.cache.membership(rule, id, false).await;
             match client.run(&request).await {
                 // A rule that is gone leads nowhere.
                 Err(error) if error.code() == Some(Code::Parameter) => Ok(()),

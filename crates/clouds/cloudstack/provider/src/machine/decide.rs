@@ -5,8 +5,8 @@ use std::time::Duration;
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_cloudstack_client::VirtualMachineId;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
-use capstan_cloudstack_client::{VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
 use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
 use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     ATTACHED, CLOUD_REACHABLE, CloudStackMachines, Instance, MachineCall, Namesake, Order, Seen, delete,
-    naming, placement, prerequisites, ssh,
+    naming, placement, prerequisites, ssh, teardown,
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
@@ -346,9 +346,13 @@ pub(super) fn destroy_call(
     decision: &mut Decision,
 ) -> Option<MachineCall> {
     match &look.seen.teardown {
-        Some(Ok(teardown)) => {
-            let disks = teardown.disks.clone();
-            Some(MachineCall::Destroy { id, expunge: teardown.expunge, disks })
+        Some(Ok(found)) => {
+            let disks = found.disks.clone();
+            // What is not attached any more when the machine is destroyed was detached by its user, who keeps it.
+            if teardown::recorded(&look.object).is_some() {
+                teardown::record(&mut decision.object, &disks);
+            }
+            Some(MachineCall::Destroy { id, expunge: found.expunge, disks })
         }
         Some(Err(cause)) => {
             cause.wait(decision);
@@ -405,8 +409,7 @@ fn tell(
         object.metadata.annotations.remove(annotation::DEPLOY_FAILED);
         object.spec.provider_id = Some(names::provider_id(vm.id.as_str()));
         if let Some(disks) = &look.seen.disks {
-            let ids: Vec<&str> = disks.iter().map(VolumeId::as_str).collect();
-            object.metadata.annotations.insert(annotation::DISKS.to_owned(), ids.join(","));
+            teardown::record(object, disks);
         }
         let addresses = vm.nic.iter().filter_map(|nic| nic.ipaddress);
         let internal = |address: std::net::IpAddr| Address {
@@ -444,7 +447,11 @@ pub(super) fn rule<'a>(object: &CloudStackMachine, seen: &'a Seen) -> Option<&'a
 fn attach(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
     let Some(rule) = rule(&look.object, &look.seen) else { return };
     let is_attached = |condition: &Condition| condition.is_true() && condition.message == rule;
-    if look.object.status.conditions.condition(ATTACHED).is_some_and(is_attached) {
+    let attached = look.object.status.conditions.condition(ATTACHED).is_some_and(is_attached);
+    if let Some(next) = look.seen.next_poll {
+        decision.again_in(next);
+    }
+    if attached && look.seen.is_member != Some(false) {
         return;
     }
     let call = MachineCall::Attach { rule: rule.to_owned(), id: vm.id.to_string() };

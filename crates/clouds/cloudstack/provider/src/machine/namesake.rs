@@ -42,6 +42,8 @@ pub(super) async fn look_up(name: &str, sign: &Sign, access: &Access) -> Result<
         let question = GetVirtualMachineUserData { virtualmachineid: id.clone() };
         let theirs = access.client.call(&question).await?.userdata;
         if sign.fits(displayname.as_deref(), theirs.as_ref().map(|data| data.expose())) {
+            // It may be younger than the last list of the account.
+            access.cache.changed(&id).await;
             return Ok(Namesake::Ours { id, job: jobid });
         }
         another = Namesake::Another(id);

@@ -8,7 +8,7 @@ use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::commands::{ListLoadBalancerRuleInstances, ListLoadBalancerRules};
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
-use capstan_cloudstack_client::{Code, JobId, VirtualMachineId, VolumeId};
+use capstan_cloudstack_client::{Code, JobId, LoadBalancerRuleId, VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
@@ -88,9 +88,11 @@ pub struct Seen {
     pub catalog: Option<Result<Catalog, CloudError>>,
     /// What the machine is to boot with; `None` while none is to be ordered.
     pub boot_data: Option<Result<BootData, BootDataError>>,
-    /// It is a member of the load balancer. Asked only after it could not be added, as members cannot be added twice, and
-    /// where it ran before this was recorded.
+    /// It is a member of the load balancer. Asked only after it could not be added, as members cannot be added twice, where
+    /// it ran before this was recorded, and when somebody took members out of rules of the account.
     pub is_member: Option<bool>,
+    /// Time until it is known whether somebody took it out of the load balancer.
+    pub next_poll: Option<Duration>,
     /// Rules for SSH; `None` if nothing is to be done about them.
     pub ssh: Option<Result<SshRules, CloudError>>,
     /// Data disks that the machine came with; `None` if they are on record, or there are none.
@@ -201,6 +203,16 @@ async fn existing(
         let members = ListLoadBalancerRuleInstances { id: rule.into(), applied: None };
         let members = access.client.list(&members).await.ok();
         seen.is_member = members.map(|members| members.iter().any(|member| member.id == vm.id));
+    }
+    let runs = vm.state == Some(MachineState::Running) && !object.metadata.is_deleting();
+    if let Some(rule) = decide::rule(object, seen)
+        && runs
+        && told.is_some_and(|told| told.is_true() && told.message == rule)
+    {
+        let rule: LoadBalancerRuleId = rule.into();
+        // Without an answer it is asked again at the next look.
+        let asked = access.cache.is_member(&access.client, &access.scope(), (&rule, &vm.id)).await.ok();
+        (seen.is_member, seen.next_poll) = asked.map(|(is, next)| (is, Some(next))).unwrap_or_default();
     }
     if let Some(question) = ssh::question(object, seen, vm) {
         let before = before(object, view)?;

@@ -61,11 +61,18 @@ pub(super) fn is_forwarded(object: &CloudStackMachine) -> bool {
     object.status.conditions.condition(FORWARDED).is_some_and(Condition::is_true)
 }
 
+/// The machine's SSH port is forwarded, or may be: a call for it may have ended when the condition could no longer be
+/// written.
+fn may_be_forwarded(object: &CloudStackMachine, seen: &Seen) -> bool {
+    is_forwarded(object) || object.metadata.is_deleting() && is_wanted(seen)
+}
+
 /// What has to be known of the rules, if a decision depends on them.
 pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMachine) -> Option<Question> {
     let (address, _) = address(seen)?;
     let going = matches!(vm.state, Some(MachineState::Destroyed | MachineState::Expunging));
-    let ends = is_forwarded(object) && (object.metadata.is_deleting() || !is_wanted(seen)) && !going;
+    let ends =
+        may_be_forwarded(object, seen) && (object.metadata.is_deleting() || !is_wanted(seen)) && !going;
     let begins = !is_forwarded(object)
         && !object.metadata.is_deleting()
         && is_wanted(seen)
@@ -166,7 +173,8 @@ pub(super) enum Ending<'a> {
 
 /// How the forwarding of a machine ends.
 pub(super) fn ending<'a>(look: &'a Look<CloudStackMachines>, vm: &VirtualMachine) -> Ending<'a> {
-    let Some((address, _)) = address(&look.seen).filter(|_| is_forwarded(&look.object)) else {
+    let Some((address, _)) = address(&look.seen).filter(|_| may_be_forwarded(&look.object, &look.seen))
+    else {
         return Ending::Nothing;
     };
     let rules = match &look.seen.ssh {

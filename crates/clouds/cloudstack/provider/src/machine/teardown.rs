@@ -35,12 +35,18 @@ pub(crate) fn recorded(object: &CloudStackMachine) -> Option<Vec<VolumeId>> {
     Some(ids.split(',').filter(|id| !id.is_empty()).map(Into::into).collect())
 }
 
+/// Records the data disks that go with a machine.
+pub(super) fn record(object: &mut CloudStackMachine, disks: &[VolumeId]) {
+    let ids: Vec<&str> = disks.iter().map(VolumeId::as_str).collect();
+    object.metadata.annotations.insert(annotation::DISKS.to_owned(), ids.join(","));
+}
+
 /// A data disk that came with a machine: CloudStack calls it DATA and the machine's number.
 pub(crate) fn comes_along(name: &str) -> bool {
     name.strip_prefix("DATA-").is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// The data disks that a machine was ordered with.
+/// The data disks that a machine was ordered with and still has. One that its user detached is the user's.
 pub(super) async fn disks(
     id: &VirtualMachineId,
     access: &Access,
@@ -63,8 +69,10 @@ pub(super) async fn disks(
     Ok(disks)
 }
 
-/// Those of the recorded disks that are still there and that no machine has. Users can write the record, so that a volume
-/// with another name than CloudStack gives to disks of machines does not count.
+/// Those of the recorded disks that are still there, that no machine has and that nobody tagged. Users can write the record,
+/// so that a volume with another name than CloudStack gives to disks of machines does not count. Nothing tells a disk that
+/// was detached before somebody destroyed the machine from one that the destruction detached: a tag on it says that it is
+/// kept.
 async fn left(object: &CloudStackMachine, access: &Access) -> Result<Vec<VolumeId>, Error> {
     let recorded = recorded(object).unwrap_or_default();
     if recorded.is_empty() {
@@ -76,7 +84,8 @@ async fn left(object: &CloudStackMachine, access: &Access) -> Result<Vec<VolumeI
     let free = |volume: &Volume| {
         let there = matches!(volume.state, Some(VolumeState::Ready | VolumeState::Allocated));
         let named = volume.name.as_deref().is_some_and(comes_along);
-        there && named && volume.virtualmachineid.is_none() && recorded.contains(&volume.id)
+        let kept = volume.virtualmachineid.is_some() || !volume.tags.is_empty();
+        there && named && !kept && recorded.contains(&volume.id)
     };
     Ok(found.into_iter().filter(free).map(|volume| volume.id).collect())
 }
@@ -118,6 +127,10 @@ pub(super) async fn observe(
     if !has_disk(object) {
         return Ok(Teardown { expunge, ..Teardown::default() });
     }
-    let disks = disks(&id, access, recent).await.map_err(explain)?;
+    let mut disks = disks(&id, access, recent).await.map_err(explain)?;
+    // Disks of other machines have such names too, and may have been attached to this one.
+    if let Some(recorded) = recorded(object) {
+        disks.retain(|disk| recorded.contains(disk));
+    }
     Ok(Teardown { expunge, disks, ..Teardown::default() })
 }

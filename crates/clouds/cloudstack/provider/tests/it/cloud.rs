@@ -1,7 +1,7 @@
 //! A simulated CloudStack, reached without a network but over its own protocol.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -23,6 +23,8 @@ pub struct Cloud {
     env: Env,
     /// Calls of the plane, by command.
     calls: Calls,
+    /// The address that manifests are to name as endpoint.
+    endpoint: Arc<Mutex<Option<IpAddr>>>,
 }
 
 type Calls = Arc<Mutex<BTreeMap<String, u64>>>;
@@ -74,7 +76,7 @@ impl Cloud {
         let simulator = Simulator::new(env.clone(), &layout, settings, Some(Arc::new(site.clone())));
         let driven = simulator.clone();
         tokio::spawn(async move { driven.drive().await });
-        Self { simulator, site, env: env.clone(), calls: Calls::default() }
+        Self { simulator, site, env: env.clone(), calls: Calls::default(), endpoint: Arc::default() }
     }
 
     /// Somebody else with keys of an account: its owner by hand, or the operator.
@@ -84,6 +86,15 @@ impl Cloud {
         let transport = Arc::new(InProcess(self.simulator.clone(), None));
         let endpoint = Endpoint::new("http://cloud.example:8080/client/api", transport, Limits::default());
         Client::new(Arc::new(endpoint.expect("a URL").with_clock(self.clock())), Arc::new(keys))
+    }
+
+    /// The address that manifests are to name as endpoint.
+    pub fn endpoint(&self) -> Option<IpAddr> {
+        *self.endpoint.lock().expect("the endpoint")
+    }
+
+    pub fn set_endpoint(&self, address: IpAddr) {
+        *self.endpoint.lock().expect("the endpoint") = Some(address);
     }
 
     /// Calls of the plane so far, by command.

@@ -7,7 +7,7 @@ use capstan_cloudstack_client::Client;
 use capstan_cloudstack_client::commands::{
     DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DisassociateIpAddress,
     ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRuleInstances, ListLoadBalancerRules,
-    ListPublicIpAddresses,
+    ListPublicIpAddresses, RemoveFromLoadBalancerRule,
 };
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::{KindName, Patch};
@@ -214,7 +214,7 @@ async fn is_restored(world: &mut World<'_>, cloud: &Cloud, before: &Path) -> Res
 }
 
 #[test]
-fn rules_that_somebody_deletes_under_a_healthy_cluster_are_made_again_within_a_minute() {
+fn rules_and_members_that_somebody_removes_under_a_healthy_cluster_are_made_again_within_a_minute() {
     fn check<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let owner = cloud.client("capstan");
@@ -222,6 +222,14 @@ fn rules_that_somebody_deletes_under_a_healthy_cluster_are_made_again_within_a_m
             let before = path(&owner).await?;
             for rule in owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)? {
                 owner.run(&DeleteLoadBalancerRule { id: rule.id }).await.map_err(failed)?;
+            }
+            is_restored(world, cloud, &before).await?;
+            for rule in owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)? {
+                let question = ListLoadBalancerRuleInstances { id: rule.id.clone(), applied: None };
+                let members = owner.list(&question).await.map_err(failed)?;
+                let virtualmachineids = members.into_iter().map(|member| member.id).collect();
+                let request = RemoveFromLoadBalancerRule { id: rule.id, virtualmachineids };
+                owner.run(&request).await.map_err(failed)?;
             }
             is_restored(world, cloud, &before).await?;
             for rule in owner.list(&ListFirewallRules::default()).await.map_err(failed)? {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use capstan_capi_types::core::label;
 use capstan_cloudstack_client::commands::{
-    AssignToLoadBalancerRule, AssociateIpAddress, AttachVolume, CreateLoadBalancerRule, CreateNetwork,
-    CreateVolume, ListDiskOfferings, ListLoadBalancerRules, ListNetworkOfferings, ListNetworks,
-    ListPortForwardingRules, ListVirtualMachines, ListVolumes, ListZones, Owner, Scope,
+    AssignToLoadBalancerRule, AssociateIpAddress, AttachVolume, CreateLoadBalancerRule, CreateVolume,
+    ListDiskOfferings, ListLoadBalancerRules, ListNetworks, ListPortForwardingRules, ListVirtualMachines,
+    ListVolumes, Owner, Scope,
 };
 use capstan_cloudstack_client::model::VirtualMachine;
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
@@ -17,7 +17,8 @@ use capstan_harness::{Violation, World, run};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::manifests::{self, NAME, NAMESPACE, Shape};
+use crate::manifests::{self, NAMESPACE, Shape};
+use crate::sites::isolated_network;
 use crate::story::Act::{Check, Create, Delete};
 use crate::story::CheckResult;
 use crate::story::{self, Script, failed};
@@ -221,25 +222,7 @@ fn the_other_rule_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckRe
 /// A network of the tenant's own, on which somebody balances something else.
 pub fn a_network_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
-        let tenant = cloud.client("capstan");
-        let zones = tenant.list(&ListZones::default()).await.map_err(failed)?;
-        let zone = zones.first().ok_or_else(|| wrong("no zone"))?.id.clone();
-        let name = Some("DefaultIsolatedNetworkOfferingWithSourceNatService".to_owned());
-        let question = ListNetworkOfferings { name, ..ListNetworkOfferings::default() };
-        let offerings = tenant.list(&question).await.map_err(failed)?;
-        let offering = offerings.first().ok_or_else(|| wrong("no offering"))?.id.clone();
-        let request = CreateNetwork {
-            name: NAME.to_owned(),
-            displaytext: None,
-            networkofferingid: offering,
-            zoneid: zone,
-            gateway: None,
-            netmask: None,
-            vpcid: None,
-            aclid: None,
-            owner: Owner::default(),
-        };
-        tenant.call(&request).await.map_err(failed)?;
+        isolated_network(cloud).await?;
         balance(cloud, SOMEBODYS, &[]).await?;
         cloud.simulator.forgive();
         Ok(())

@@ -1,21 +1,60 @@
 //! Lives of clusters into which `cargo xtask cloudstack-faults` injects faults.
 
-use crate::manifests::Shape;
-use crate::story::Act::{Create, Delete, Destroy, ScaleControlPlane, ScaleWorkers, Upgrade};
-use crate::story::Script;
+use serde_json::Value;
 
-/// Create and delete, without a CNI.
-pub fn brief() -> Script {
-    Script { bare: true, ..Script::of(&[Create, Delete]) }
+use crate::manifests::Shape;
+use crate::sites;
+use crate::story::Act::{
+    self, Check, Create, CreateOrGiveUp, Delete, Destroy, ScaleControlPlane, ScaleWorkers, Upgrade,
+};
+use crate::story::{Mishap, Script};
+
+/// A network that a cluster comes to: what is there before, and how the manifest differs from the example.
+#[derive(Clone, Copy)]
+pub struct Ground {
+    before: Option<Mishap>,
+    change: Option<fn(&mut Value)>,
 }
 
-/// Create, scale both ways, delete; without a CNI.
-pub fn short() -> Script {
-    Script { bare: true, ..Script::of(&[Create, ScaleWorkers(2), ScaleWorkers(1), Delete]) }
+pub const OWN: Ground = Ground { before: None, change: None };
+pub const OWN_VPC: Ground = Ground { before: None, change: Some(sites::in_a_vpc) };
+pub const EXISTING: Ground =
+    Ground { before: Some(sites::a_network_with_an_address), change: Some(sites::with_all_features) };
+pub const TIER: Ground = Ground { before: Some(sites::a_tier_is_there), change: None };
+pub const SHARED: Ground =
+    Ground { before: Some(sites::a_shared_network_is_there), change: Some(sites::with_kube_vip) };
+
+impl Ground {
+    /// Acts on this network, without a CNI.
+    pub fn script(self, acts: &[Act]) -> Script {
+        let mut all: Vec<Act> = self.before.map(Check).into_iter().collect();
+        all.extend(acts);
+        Script { bare: true, change: self.change, ..Script::of(&all) }
+    }
+}
+
+/// Every life, by its name.
+pub fn all() -> Vec<(&'static str, Script)> {
+    let brief = [Create, Delete];
+    let hasty = [CreateOrGiveUp, Delete];
+    vec![
+        ("brief", OWN.script(&brief)),
+        ("brief-vpc", OWN_VPC.script(&brief)),
+        ("brief-existing", EXISTING.script(&brief)),
+        ("brief-tier", TIER.script(&brief)),
+        ("brief-shared", SHARED.script(&brief)),
+        ("hasty", OWN.script(&hasty)),
+        ("hasty-vpc", OWN_VPC.script(&hasty)),
+        ("hasty-existing", EXISTING.script(&hasty)),
+        ("hasty-tier", TIER.script(&hasty)),
+        ("hasty-shared", SHARED.script(&hasty)),
+        ("short", OWN.script(&[Create, ScaleWorkers(2), ScaleWorkers(1), Delete])),
+        ("whole", whole()),
+    ]
 }
 
 /// A cluster of 3+3 in two failure domains with everything that may befall it.
-pub fn whole() -> Script {
+fn whole() -> Script {
     let shape = Shape { control_plane: 3, workers: 3, version: "v1.35.0", domains: 2 };
     let acts = [
         Create,

@@ -6,7 +6,8 @@ mod cloud;
 mod domains;
 mod failures;
 mod features;
-#[allow(dead_code, reason = "`examples/cloudstack-faults.rs` runs them")]
+mod hasty;
+#[allow(dead_code, reason = "`examples/cloudstack-faults.rs` runs the rest of them")]
 mod lives;
 mod manifests;
 mod orders;
@@ -14,6 +15,7 @@ mod outlook;
 mod removal;
 mod scenarios;
 mod sharing;
+mod sites;
 mod stories;
 mod story;
 mod takeover;

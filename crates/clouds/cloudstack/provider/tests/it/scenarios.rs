@@ -31,9 +31,11 @@ use std::time::Duration;
 
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Machine, MachineDeployment, label};
+use capstan_cloudstack_client::VolumeId;
+use capstan_cloudstack_client::model::ResourceType;
 use capstan_cloudstack_client::commands::{
-    CreateNetwork, CreateProject, DestroyVirtualMachine, ListNetworkOfferings, ListNetworks,
-    ListVirtualMachines, ListZones, Owner,
+    CreateProject, CreateTags, DestroyVirtualMachine, DetachVolume, ListNetworks, ListVirtualMachines,
+    ListVolumes, TagPair,
 };
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::{Deletion, KindName};
@@ -45,6 +47,7 @@ use serde_json::{Value, json};
 use crate::cloud::Cloud;
 use crate::failures::says;
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
+use crate::sites::{SHARED_ADDRESS, shared_network, with_kube_vip};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
 use crate::story::CheckResult;
 use crate::story::{self, Script, failed};
@@ -151,66 +154,12 @@ fn everything_is_made_in_the_project_that_the_manifest_names() {
     goes_well(&[Check(play)]);
 }
 
-/// An address of the shared network that no machine gets.
-const SHARED_ADDRESS: &str = "10.99.0.250";
-
-/// A network that the operator made for all tenants.
-async fn shared_network(cloud: &Cloud) -> Result<(), Violation> {
-    let operator = cloud.client("admin");
-    let zones = operator.list(&ListZones::default()).await.map_err(failed)?;
-    let name = Some("DefaultSharedNetworkOffering".to_owned());
-    let question = ListNetworkOfferings { name: name.clone(), ..ListNetworkOfferings::default() };
-    let offerings = operator.list(&question).await.map_err(failed)?;
-    let offering = offerings.into_iter().find(|it| Some(&it.name) == name.as_ref());
-    let (Some(zone), Some(offering)) = (zones.into_iter().find(|zone| zone.name == "zone-1"), offering)
-    else {
-        return Err(wrong("no zone or offering"));
-    };
-    let request = CreateNetwork {
-        name: "for-all".to_owned(),
-        displaytext: None,
-        networkofferingid: offering.id,
-        zoneid: zone.id,
-        gateway: "10.99.0.1".parse().ok(),
-        netmask: Some("255.255.255.0".to_owned()),
-        vpcid: None,
-        aclid: None,
-        owner: Owner::default(),
-    };
-    operator.call(&request).await.map_err(failed)?;
-    cloud.simulator.forgive();
-    Ok(())
-}
-
 #[test]
 fn three_control_planes_share_an_address_of_kube_vip_on_a_shared_network() {
-    fn change(body: &mut Value) {
-        match body["kind"].as_str() {
-            Some("CloudStackCluster") => {
-                body["spec"]["controlPlaneEndpoint"]["host"] = SHARED_ADDRESS.into();
-                body["spec"]["failureDomains"][0]["zone"]["network"]["name"] = "for-all".into();
-            }
-            Some("KubeadmControlPlane") => {
-                let pod = json!({
-                    "apiVersion": "v1", "kind": "Pod",
-                    "metadata": {"name": "kube-vip", "namespace": "kube-system"},
-                    "spec": {"hostNetwork": true, "containers": [{
-                        "name": "kube-vip", "image": "kube-vip", "args": ["manager"],
-                        "env": [{"name": "address", "value": SHARED_ADDRESS}, {"name": "port", "value": "6443"}],
-                    }]},
-                });
-                body["spec"]["kubeadmConfigSpec"]["files"] = json!([{
-                    "path": "/etc/kubernetes/manifests/kube-vip.yaml", "owner": "root:root",
-                    "permissions": "0644", "content": pod.to_string(),
-                }]);
-            }
-            _ => {}
-        }
-    }
     fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             shared_network(cloud).await?;
-            made(world, cloud, Shape { control_plane: 3, ..Shape::EXAMPLE }, change).await?;
+            made(world, cloud, Shape { control_plane: 3, ..Shape::EXAMPLE }, with_kube_vip).await?;
             let key = Key::new(NAMESPACE, NAME);
             let plane =
                 world.objects()?.get(&KindName::of::<KubeadmControlPlane>(), &key).unwrap_or_default();
@@ -447,17 +396,9 @@ fn user_data_over_the_limit_of_the_server_is_told_before_it_is_sent() {
 
 #[test]
 fn the_data_disk_of_a_machine_that_somebody_destroyed_goes_with_the_machine() {
-    fn change(body: &mut Value) {
-        if body["kind"] == "CloudStackMachineTemplate" {
-            body["spec"]["template"]["spec"]["diskOffering"] = json!({
-                "name": "Custom", "customSizeInGB": 7,
-                "mountPath": "/data", "device": "/dev/vdb", "filesystem": "ext4", "label": "data",
-            });
-        }
-    }
     fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
-            made(world, cloud, Shape::EXAMPLE, change).await?;
+            made(world, cloud, Shape::EXAMPLE, with_disks).await?;
             for machine in machines(world)? {
                 let id = machine["spec"]["instanceID"].as_str().unwrap_or_default().into();
                 let request = DestroyVirtualMachine { id, expunge: Some(true), volumeids: Vec::new() };
@@ -469,6 +410,78 @@ fn the_data_disk_of_a_machine_that_somebody_destroyed_goes_with_the_machine() {
             }
             deleted(world, cloud).await?;
             nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+/// Machines with a data disk each.
+fn with_disks(body: &mut Value) {
+    if body["kind"] == "CloudStackMachineTemplate" {
+        body["spec"]["template"]["spec"]["diskOffering"] = json!({
+            "name": "Custom", "customSizeInGB": 7,
+            "mountPath": "/data", "device": "/dev/vdb", "filesystem": "ext4", "label": "data",
+        });
+    }
+}
+
+/// The owner detaches the data disks of all machines.
+async fn detached(cloud: &Cloud) -> Result<Vec<VolumeId>, Violation> {
+    let owner = cloud.client("capstan");
+    let question = ListVolumes { r#type: Some("DATADISK".to_owned()), ..ListVolumes::default() };
+    let volumes = owner.list(&question).await.map_err(failed)?;
+    for volume in &volumes {
+        owner.run(&DetachVolume { id: volume.id.clone() }).await.map_err(failed)?;
+    }
+    Ok(volumes.into_iter().map(|volume| volume.id).collect())
+}
+
+fn two_disks_are_left(cloud: &Cloud) -> Result<(), Violation> {
+    let left = cloud.simulator.leaks(None);
+    match left.len() == 2 && left.iter().all(|leak| leak.kind == "volume") {
+        true => Ok(()),
+        false => Err(Violation::new("S3", format!("left in the cloud: {left:?}"))),
+    }
+}
+
+#[test]
+fn a_data_disk_that_its_owner_detached_outlives_the_cluster() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            made(world, cloud, Shape::EXAMPLE, with_disks).await?;
+            detached(cloud).await?;
+            deleted(world, cloud).await?;
+            two_disks_are_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+#[test]
+fn a_detached_disk_with_a_tag_outlives_a_machine_that_somebody_destroyed() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            made(world, cloud, Shape::EXAMPLE, with_disks).await?;
+            let disks = detached(cloud).await?;
+            let request = CreateTags {
+                resourceids: disks.iter().map(ToString::to_string).collect(),
+                resourcetype: ResourceType::Volume,
+                tags: vec![TagPair::new("backup", "yes")],
+            };
+            cloud.client("capstan").run(&request).await.map_err(failed)?;
+            cloud.simulator.forgive();
+            for machine in machines(world)? {
+                let id = machine["spec"]["instanceID"].as_str().unwrap_or_default().into();
+                let request = DestroyVirtualMachine { id, expunge: Some(true), volumeids: Vec::new() };
+                cloud.client("admin").run(&request).await.map_err(failed)?;
+            }
+            deleted(world, cloud).await?;
+            let question = ListVolumes { r#type: Some("DATADISK".to_owned()), ..ListVolumes::default() };
+            let left = cloud.client("capstan").list(&question).await.map_err(failed)?;
+            match left.len() {
+                2 => Ok(()),
+                _ => Err(Violation::new("S3", format!("left are {left:?}"))),
+            }
         })
     }
     goes_well(&[Check(play)]);

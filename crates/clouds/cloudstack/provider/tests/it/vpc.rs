@@ -1,8 +1,7 @@
 //! Clusters on tiers of VPCs.
 
 use capstan_cloudstack_client::commands::{
-    AssociateIpAddress, CreateNetwork, CreateVpc, ListLoadBalancerRules, ListNetworkAclLists,
-    ListNetworkOfferings, ListNetworks, ListPublicIpAddresses, ListVpcOfferings, ListVpcs, ListZones, Owner,
+    ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses, ListVpcs,
 };
 use capstan_cloudstack_client::model::Vpc;
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
@@ -11,12 +10,10 @@ use capstan_harness::{Violation, World, run};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::manifests::NAME;
+use crate::sites::{VPC, a_tier_is_there, in_a_vpc};
 use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
 use crate::story::CheckResult;
 use crate::story::{Script, failed};
-
-const VPC: &str = "clouds";
 
 fn wrong(what: impl Into<String>) -> Violation {
     Violation::new("VPC", what)
@@ -25,13 +22,6 @@ fn wrong(what: impl Into<String>) -> Violation {
 fn goes_well(story: &Script) {
     let report = run(story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
-}
-
-fn in_a_vpc(body: &mut Value) {
-    if body["kind"] == "CloudStackCluster" {
-        let network = &mut body["spec"]["failureDomains"][0]["zone"]["network"];
-        network["vpc"] = json!({"name": VPC, "cidr": "10.20.0.0/16"});
-    }
 }
 
 async fn vpcs(cloud: &Cloud) -> Result<Vec<Vpc>, Violation> {
@@ -76,51 +66,6 @@ fn the_tier_serves<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResul
 fn a_cluster_gets_a_vpc_a_tier_and_an_address_and_leaves_none_of_them() {
     let acts = [Create, Check(the_tier_serves), ScaleWorkers(2), Delete];
     goes_well(&Script { bare: true, change: Some(in_a_vpc), ..Script::of(&acts) }.expunging_soon());
-}
-
-/// Somebody's VPC with a tier of the name that the manifest gives, and a spare address.
-fn a_tier_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
-    Box::pin(async move {
-        let tenant = cloud.client("capstan");
-        let missing = || wrong("the cloud lacks something");
-        let zones = tenant.list(&ListZones::default()).await.map_err(failed)?;
-        let zone = zones.first().ok_or_else(missing)?.id.clone();
-        let question =
-            ListVpcOfferings { name: Some("Default VPC offering".to_owned()), ..Default::default() };
-        let offerings = tenant.list(&question).await.map_err(failed)?;
-        let request = CreateVpc {
-            name: VPC.to_owned(),
-            displaytext: "somebody's".to_owned(),
-            cidr: "10.30.0.0/16".to_owned(),
-            vpcofferingid: offerings.first().ok_or_else(missing)?.id.clone(),
-            zoneid: zone.clone(),
-            start: None,
-            owner: Owner::default(),
-        };
-        let vpc = tenant.run(&request).await.map_err(failed)?;
-        let name = "DefaultIsolatedNetworkOfferingForVpcNetworks";
-        let question = ListNetworkOfferings { name: Some(name.to_owned()), ..Default::default() };
-        let offerings = tenant.list(&question).await.map_err(failed)?;
-        let offering = offerings.iter().find(|offering| offering.name == name).ok_or_else(missing)?;
-        let question = ListNetworkAclLists { name: Some("default_allow".to_owned()), ..Default::default() };
-        let acls = tenant.list(&question).await.map_err(failed)?;
-        let request = CreateNetwork {
-            name: NAME.to_owned(),
-            displaytext: None,
-            networkofferingid: offering.id.clone(),
-            zoneid: zone,
-            gateway: "10.30.7.1".parse().ok(),
-            netmask: Some("255.255.255.0".to_owned()),
-            vpcid: Some(vpc.id.clone()),
-            aclid: acls.first().map(|acl| acl.id.clone()),
-            owner: Owner::default(),
-        };
-        tenant.call(&request).await.map_err(failed)?;
-        let request = AssociateIpAddress { vpcid: Some(vpc.id), ..Default::default() };
-        tenant.run(&request).await.map_err(failed)?;
-        cloud.simulator.forgive();
-        Ok(())
-    })
 }
 
 /// The cluster took an address of its own and left the spare one alone.
