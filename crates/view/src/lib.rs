@@ -12,6 +12,7 @@
 //! conditions give the state.
 
 mod advice;
+mod estimate;
 mod events;
 mod fit;
 mod fold;

@@ -1,8 +1,9 @@
 //! Progress of an operation as text, and what changed between two polls.
 
 use capstan_controller::operation::{History, Operation, Step, StepState};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
+use crate::estimate::time_left;
 use crate::text::{Paint, coloured, one_line, span};
 use crate::{State, Tree};
 
@@ -10,8 +11,6 @@ use crate::{State, Tree};
 const BAR: u64 = 24;
 /// Columns of the narrowest supported terminal.
 const WIDTH: usize = 80;
-/// Percentage below which the pace so far gives no estimate.
-const EARLY: u8 = 10;
 /// Prefix of the state of an operation that has ended.
 const ENDED: &str = "ended at ";
 
@@ -22,10 +21,7 @@ pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint:
     let bar: String = (0..BAR).map(|at| if at < full { '█' } else { '░' }).collect();
     let end = operation.ended.map_or(now, |ended| ended.timestamp());
     let taken = span(end.duration_since(operation.started.timestamp()));
-    let left = match time_left(operation, history, now) {
-        Some(left) if !operation.is_over() && left.as_secs() > 0 => format!(", about {} left", span(left)),
-        _ => String::new(),
-    };
+    let left = time_left(operation, history, now);
     let mut lines = vec![format!("{:?} {bar} {percent:>3}%  {taken}{left}", operation.intention)];
     lines.extend(step_lines(operation, now, paint));
     if let (Some(blocked), Some(step)) = (&operation.blocked_by, operation.current()) {
@@ -36,21 +32,6 @@ pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint:
         lines.push(format!("  {}", coloured(colour, &text, paint)));
     }
     lines
-}
-
-/// Estimated from earlier operations, or else from the pace so far. Neither knows how long an error is waited out, such as
-/// the hours until a cloud expunges machines: then what blocks the operation says when it is tried again.
-fn time_left(operation: &Operation, history: &History, now: Timestamp) -> Option<SignedDuration> {
-    if operation.blocked_by.as_ref().is_some_and(|blocked| blocked.code.is_some()) {
-        return None;
-    }
-    let by_pace = || {
-        let percent = operation.percent();
-        let passed = now.duration_since(operation.started.timestamp());
-        (percent >= EARLY && !passed.is_negative())
-            .then(|| passed * i32::from(100 - percent) / i32::from(percent))
-    };
-    operation.time_left(history, now).or_else(by_pace)
 }
 
 /// The steps, wrapped at [`WIDTH`].
@@ -197,7 +178,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "Create █████████░░░░░░░░░░░░░░░  39%  30s, about 46s left",
+                "Create █████████░░░░░░░░░░░░░░░  39%  30s, perhaps 3s left",
                 "  ✓ Network 0s  ▸ Workers 1/3 20s  · Ready",
                 "  Workers waits (10s): 2 machines boot",
             ]
