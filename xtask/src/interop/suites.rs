@@ -294,6 +294,18 @@ pub const SUITES: &[Suite] = &[
         ..suite("manager", 120)
     },
     Suite {
+        arguments: &["--kills", "20"],
+        parts: 5,
+        against: &[Against::Kubernetes, Against::Etcd],
+        peers: &[KUBE],
+        about: &[
+            "crates/kubernetes/controller/src/election.rs",
+            "tests/interop/src/cluster_api/manager/failover.rs",
+        ],
+        uses: &[CONTROLLERS, SIM, BINARY],
+        ..suite("failover", 150)
+    },
+    Suite {
         against: &[Against::ClusterApi, Against::Kubernetes],
         peers: &[KUBE, DRIVERS],
         about: &[

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::tally::Tally;
 use super::{Bed, MACHINES, NAMESPACE, holder, manifests};
@@ -30,7 +30,7 @@ pub struct Options {
     #[arg(long)]
     capstan: Option<PathBuf>,
     /// How often the leader is killed, over all parts
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 4)]
     kills: u32,
     /// Only this part of the kills, for example `2/4` [default: all]
     #[arg(long, default_value = "1/1", value_parser = Part::parse)]
@@ -63,7 +63,7 @@ pub async fn run(options: Options) -> Result<()> {
     for kill in options.part.take(0..options.kills) {
         let rollout = Rollout::of(kill);
         let (made, leader) = (machines.count()?, holder(&api).await?.context("no leader")?);
-        rollout.start(&cluster, kill).await?;
+        rollout.start(&cluster).await?;
         // Kills are spread over the rollout.
         let reached = made + kill as usize / 2 % 3;
         wait::until("the rollout is under way", HAND_OVER, || async {
@@ -166,23 +166,15 @@ impl Rollout {
         }
     }
 
-    async fn start(self, cluster: &Cluster<'_>, kill: u32) -> Result<()> {
-        let now = jiff::Timestamp::now();
-        let (control_plane, workers): (Value, Value) = match self {
-            Self::ControlPlane => {
-                // Machines that were made in the same second would not be older.
-                let after = jiff::Timestamp::from_second(now.as_second())?;
-                (json!({"spec": {"rollout": {"after": after.to_string()}}}), json!({}))
-            }
-            Self::Workers => {
-                let mark = format!("kill-{kill}-{}", now.as_millisecond());
-                (
-                    json!({}),
-                    json!({"spec": {"template": {"metadata": {"annotations": {"example.org/mark": mark}}}}}),
-                )
-            }
-        };
-        cluster.change(control_plane, workers).await
+    /// Machines older than now are to be replaced. A change of the template's labels or annotations would be made in place.
+    async fn start(self, cluster: &Cluster<'_>) -> Result<()> {
+        // Whole seconds, as the API writes times: a machine of this second is not older.
+        let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?;
+        let due = json!({"spec": {"rollout": {"after": now.to_string()}}});
+        match self {
+            Self::ControlPlane => cluster.change(due, json!({})).await,
+            Self::Workers => cluster.change(json!({}), due).await,
+        }
     }
 }
 
