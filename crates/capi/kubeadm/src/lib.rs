@@ -9,12 +9,13 @@
 //! ```
 //!
 //! Everything here is a function of observed state, which includes time and randomness ([`certificates::Seed`]), so a
-//! simulation gives one trace for one seed. Only [`bootstrap`] and [`control_plane`] access API servers, through the
-//! controller runtime. Errors and `Debug` never contain secrets.
+//! simulation gives one trace for one seed. Only [`bootstrap`], [`cluster_kubeconfig`] and [`control_plane`]
+//! access API servers, through the controller runtime. Errors and `Debug` never contain secrets.
 
 pub mod bootstrap;
 pub mod bootstrap_data;
 pub mod certificates;
+pub mod cluster_kubeconfig;
 pub mod config;
 pub mod control_plane;
 pub mod corefile;

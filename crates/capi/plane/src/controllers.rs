@@ -14,6 +14,7 @@ use capstan_capi_core::machine_set::MachineSets;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_kubeadm::bootstrap::{self, BootstrapController};
 use capstan_capi_kubeadm::certificates::{Keys, Purpose, SystemKeys};
+use capstan_capi_kubeadm::cluster_kubeconfig::ClusterKubeconfigs;
 use capstan_capi_kubeadm::control_plane::{self, ControlPlaneController};
 use capstan_capi_topology::cluster::ClusterTopologies;
 use capstan_capi_topology::cluster_class::ClusterClasses;
@@ -146,6 +147,7 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
         runtime.add(MachineSets);
         runtime.add(MachineDeployments);
         runtime.add(MachineHealthChecks::new(nodes.clone()));
+        runtime.add(ClusterKubeconfigs::new(settings.default_algorithm, settings.keys.clone()));
         runtime.add(ClusterClasses);
         runtime.add(ClusterTopologies::default());
     }

@@ -1,6 +1,6 @@
 //! The KubeadmConfig controller: creates the bootstrap data of one machine.
 //!
-//! Owns: KubeadmConfigs; the Secret of the same name with the data; the Secrets with certificates and kubeconfig of
+//! Owns: KubeadmConfigs; the Secret of the same name with the data; the Secrets with certificates of
 //! clusters without control plane provider; the ConfigMap that locks `kubeadm init` to one machine; bootstrap
 //! tokens in workload clusters.
 //! Reads: Machines, Clusters, control planes, the Secrets that files and passwords refer to.

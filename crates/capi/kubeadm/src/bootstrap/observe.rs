@@ -15,7 +15,7 @@ use super::lock;
 use super::observed::{Observed, is_initialized};
 use super::token::{self, TokenState};
 use crate::bootstrap_data;
-use crate::certificates::{CertificateLocation, Keys, Purpose, locations_for_control_plane};
+use crate::certificates::{CertificateLocation, Keys, locations_for_control_plane};
 use capstan_capi_core::secret::{ConfigMap, Secret};
 
 pub(super) fn machine_of(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
@@ -44,7 +44,6 @@ pub(super) async fn observe(
         sources: BTreeMap::new(),
         control_plane_version: None,
         token: TokenState::NotNeeded,
-        has_kubeconfig: true,
         seed,
     };
     let Some(machine) = seen.machine.clone() else { return Ok(seen) };
@@ -74,10 +73,6 @@ pub(super) async fn observe(
             }
         }
         let control_plane = &cluster.spec.control_plane_ref;
-        if control_plane.kind.is_empty() {
-            let name = Purpose::Kubeconfig.secret_name(&cluster.metadata.name);
-            seen.has_kubeconfig = view.client().get::<Secret>(&key(&name)).await?.is_some();
-        }
         if control_plane.kind == KubeadmControlPlane::KIND.kind {
             let control_plane = view.get::<KubeadmControlPlane>(&key(&control_plane.name))?;
             seen.control_plane_version =

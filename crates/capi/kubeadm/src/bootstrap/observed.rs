@@ -29,8 +29,6 @@ pub struct Observed {
     pub control_plane_version: Option<String>,
     /// State of the bootstrap token in the workload cluster.
     pub token: TokenState,
-    /// The admin kubeconfig exists, or a control plane provider creates it.
-    pub has_kubeconfig: bool,
     /// Randomness for generated keys and tokens.
     pub seed: Seed,
 }

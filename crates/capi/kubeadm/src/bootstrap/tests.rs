@@ -67,7 +67,6 @@ fn seen(machine: Machine, cluster: Cluster) -> Observed {
         sources: BTreeMap::new(),
         control_plane_version: None,
         token: TokenState::NotNeeded,
-        has_kubeconfig: true,
         seed: SeededKeys::new(7).seed("config").expect("a seed"),
     }
 }
@@ -174,19 +173,6 @@ fn certificates_are_generated_only_without_a_control_plane_provider() {
         message(&waiting, "CertificatesAvailable"),
         "Waiting for secrets blue-ca, blue-etcd, blue-proxy, blue-sa"
     );
-}
-
-#[test]
-fn the_kubeconfig_is_created_only_without_a_control_plane_provider() {
-    let mut standalone = seen(machine(true), cluster(false, false));
-    standalone.lock = Some(lock_of("m-1"));
-    let made =
-        |seen| effects(&decided(config("{}"), seen)).contains(&"create secrets blue-kubeconfig".to_owned());
-    standalone.has_kubeconfig = false;
-    assert!(made(standalone));
-    let mut kept = seen(machine(true), cluster(false, false));
-    kept.lock = Some(lock_of("m-1"));
-    assert!(!made(kept));
 }
 
 /// Applies a decision as the runtime would, as far as the next reconcile can observe it.

@@ -12,7 +12,7 @@ use super::{Decision, RETRY};
 use crate::Error;
 use crate::bootstrap::observed::is_initialized;
 use crate::bootstrap::status;
-use crate::certificates::{AdminKubeconfig, Authority, CertificateLocation, KeyPair, KeySettings, Purpose};
+use crate::certificates::{CertificateLocation, KeyPair, KeySettings};
 
 impl Step<'_> {
     fn secret_name(&self, location: &CertificateLocation) -> String {
@@ -48,7 +48,6 @@ impl Step<'_> {
                 reason::AVAILABLE,
                 "",
             );
-            self.make_kubeconfig(decision)?;
             return Ok(true);
         }
         let names: Vec<String> = missing.iter().map(|location| self.secret_name(location)).collect();
@@ -77,31 +76,6 @@ impl Step<'_> {
             decision.wait(Wait::on("WaitingForCertificates", names.join(", "))).again_in(RETRY / 3);
         }
         Ok(false)
-    }
-
-    /// Without a control plane provider, nothing else creates the admin kubeconfig. Upstream's core controller does;
-    /// ours does not handle certificates.
-    fn make_kubeconfig(&self, decision: &mut Decision) -> Result<(), Error> {
-        let endpoint = &self.cluster.spec.control_plane_endpoint;
-        let authority = self.look.seen.certificates.get(&Purpose::ClusterCa).map(KeyPair::from_secret);
-        // A user who provides a CA without its key must provide the kubeconfig too.
-        let authority = authority.transpose()?.filter(|authority| !authority.key.is_empty());
-        let (false, true, Some(authority)) = (self.look.seen.has_kubeconfig, endpoint.is_valid(), authority)
-        else {
-            return Ok(());
-        };
-        let config = &self.look.object.spec.cluster_configuration;
-        let server = format!("https://{endpoint}");
-        let kubeconfig = AdminKubeconfig {
-            cluster: &self.cluster.metadata.name,
-            server: &server,
-            algorithm: KeySettings::of(config, self.settings.default_algorithm).algorithm,
-        };
-        let authority = Authority::from_pair(&authority)?;
-        let text = kubeconfig.render(&authority, &self.look.seen.seed, self.look.now)?;
-        let owner = OwnerReference::to(self.cluster);
-        decision.then(Effect::create(&kubeconfig.to_secret(&self.cluster.metadata.namespace, owner, &text)));
-        Ok(())
     }
 
     pub(super) fn pair(&self, location: &CertificateLocation) -> Result<KeyPair, Error> {
