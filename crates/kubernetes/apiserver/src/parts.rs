@@ -13,8 +13,8 @@ use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::policy::Policies;
 use crate::admission::webhook::Webhooks;
 use crate::admission::{
-    Admission, AuditAnnotations, CertificateSubjectRestriction, DefaultTolerationSeconds, Priority,
-    ServiceAccountAdmission, Warnings,
+    Admission, AuditAnnotations, CertificateSubjectRestriction, DefaultTolerationSeconds, LimitRanger,
+    Priority, RuntimeClasses, ServiceAccountAdmission, Warnings,
 };
 use crate::audit::Audit;
 use crate::auth::rbac::Rbac;
@@ -101,9 +101,11 @@ impl ServerParts {
         let mut admission: Vec<Arc<dyn Admission>> =
             vec![NamespaceLifecycle::new(store.clone()), Arc::new(CertificateSubjectRestriction)];
         if config.pod_admission {
+            admission.push(LimitRanger::new(objects.clone()));
             admission.push(ServiceAccountAdmission::new(objects.clone(), env.clone()));
             admission.push(Priority::new(objects.clone()));
             admission.push(Arc::new(DefaultTolerationSeconds));
+            admission.push(RuntimeClasses::new(objects.clone()));
         }
         let mut conversions = Conversions::new(client.clone(), env.clone());
         for kinds in &config.kinds {

@@ -11,6 +11,9 @@ pub fn of(group: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<S
     match (group, kind) {
         ("", "Secret") => secret(object),
         ("", "Service") => service(object),
+        ("discovery.k8s.io", "EndpointSlice") if object["addressType"] == "FQDN" => {
+            vec!["spec.addressType: FQDN endpoints are deprecated".to_owned()]
+        }
         _ => pod_template(group, kind)
             .filter(|path| {
                 let spec = |object: &Value| object.pointer(&pointer(path)).cloned();
@@ -104,6 +107,11 @@ fn pod(spec: &Value, path: &str) -> Vec<String> {
     for field in ["initContainers", "containers"] {
         for (n, container) in list(spec, field).iter().enumerate() {
             self::container(container, &format!("{path}.{field}[{n}]"), &mut all);
+        }
+    }
+    for (n, secret) in list(spec, "imagePullSecrets").iter().enumerate() {
+        if secret["name"].as_str().unwrap_or_default().is_empty() {
+            all.push(format!("{path}.imagePullSecrets[{n}].name: invalid empty name \"\""));
         }
     }
     all

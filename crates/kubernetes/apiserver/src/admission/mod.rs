@@ -10,6 +10,7 @@ mod attributes;
 mod certificates;
 mod conditions;
 pub mod lifecycle;
+mod limit_ranges;
 mod namespaces;
 pub mod policy;
 mod reinvocation;
@@ -27,8 +28,9 @@ pub use attributes::{
     Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,
 };
 pub use certificates::CertificateSubjectRestriction;
+pub use limit_ranges::LimitRanger;
 pub use reinvocation::Reinvocations;
-pub use scheduling::{DefaultTolerationSeconds, Priority};
+pub use scheduling::{DefaultTolerationSeconds, Priority, RuntimeClasses};
 pub use service_accounts::ServiceAccountAdmission;
 pub use warnings::Warnings;
 

@@ -1,15 +1,16 @@
-//! Priorities of Pods, and how long they stay on nodes that fail.
+//! Priorities and runtime classes of Pods, and how long they stay on nodes that fail.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::service_accounts::{is_pod, push};
+use super::service_accounts::{creates_pod, is_pod, push};
 use super::{Admission, AdmissionAttributes, Operation, Representations};
 use crate::auth::ObjectSource;
 use crate::status::Result;
 
+const RUNTIME_CLASSES: &str = "node.k8s.io/runtimeclasses";
 const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 /// Taints of nodes that stopped to report or cannot be reached.
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -157,5 +158,95 @@ impl Admission for Priority {
         _: &'a dyn Representations,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(std::future::ready(self.check_class(attributes)))
+    }
+}
+
+/// Gives Pods the overhead and the placement of their runtime class.
+pub struct RuntimeClasses {
+    objects: Arc<dyn ObjectSource>,
+}
+
+impl RuntimeClasses {
+    pub fn new(objects: Arc<dyn ObjectSource>) -> Arc<Self> {
+        Arc::new(Self { objects })
+    }
+
+    fn class(&self, pod: &Value) -> Result<Option<Arc<Value>>, String> {
+        let Some(name) = pod["spec"]["runtimeClassName"].as_str() else { return Ok(None) };
+        let found = self.objects.get(RUNTIME_CLASSES, name);
+        found.map(Some).ok_or_else(|| format!("pod rejected: RuntimeClass \"{name}\" not found"))
+    }
+
+    fn complete(&self, pod: &mut Value) -> Result<(), String> {
+        let Some(class) = self.class(pod)? else { return Ok(()) };
+        let overhead = &class["overhead"]["podFixed"];
+        if overhead.is_object() {
+            let given = crate::quota::amounts(&pod["spec"]["overhead"]);
+            if !given.is_empty() && given != crate::quota::amounts(overhead) {
+                return Err(OTHER_OVERHEAD.to_owned());
+            }
+            pod["spec"]["overhead"] = overhead.clone();
+        }
+        for (key, value) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default();
+            match pod["spec"]["nodeSelector"][key].as_str() {
+                Some(own) if own != value => {
+                    return Err(format!(
+                        "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; \
+                         pod.spec.nodeSelector[{key}] = {own}"
+                    ));
+                }
+                _ => pod["spec"]["nodeSelector"][key] = value.into(),
+            }
+        }
+        for toleration in class["scheduling"]["tolerations"].as_array().into_iter().flatten() {
+            let own = pod["spec"]["tolerations"].as_array();
+            if own.is_none_or(|all| !all.contains(toleration)) {
+                push(&mut pod["spec"]["tolerations"], toleration.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, pod: &Value) -> Result<(), String> {
+        let class = self.class(pod)?;
+        let defined = class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|it| it.is_object());
+        let given = &pod["spec"]["overhead"];
+        match defined {
+            Some(defined) if crate::quota::amounts(defined) != crate::quota::amounts(given) => {
+                Err(OTHER_OVERHEAD.to_owned())
+            }
+            None if !given.is_null() => {
+                let why =
+                    "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+                Err(why.to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
+impl Admission for RuntimeClasses {
+    fn mutate<'a>(
+        &'a self,
+        attributes: &'a mut AdmissionAttributes,
+        _: &'a dyn Representations,
+    ) -> BoxFuture<'a, Result<()>> {
+        let creates = creates_pod(attributes);
+        let pod = attributes.object.as_mut().filter(|_| creates);
+        let completed = pod.map_or(Ok(()), |pod| self.complete(pod));
+        Box::pin(std::future::ready(completed.map_err(|why| attributes.forbidden(why))))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a AdmissionAttributes,
+        _: &'a dyn Representations,
+    ) -> BoxFuture<'a, Result<()>> {
+        let pod = attributes.object.as_ref().filter(|_| creates_pod(attributes));
+        let checked = pod.map_or(Ok(()), |pod| self.check(pod));
+        Box::pin(std::future::ready(checked.map_err(|why| attributes.forbidden(why))))
     }
 }

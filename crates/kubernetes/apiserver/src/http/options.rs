@@ -216,7 +216,9 @@ impl Query {
             grace_period_seconds: self.integer("gracePeriodSeconds")?,
             propagation: self.get("propagationPolicy").filter(|p| !p.is_empty()).map(str::to_owned),
             orphan_dependents: self.flag("orphanDependents"),
-            ..DeleteOptions::default()
+            // Preconditions, as in a body.
+            uid: self.get("uid").filter(|uid| !uid.is_empty()).map(str::to_owned),
+            resource_version: self.get("resourceVersion").filter(|v| !v.is_empty()).map(str::to_owned),
         };
         options.check(errors)
     }

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 pub(crate) use measure::{Measure, Scopes};
+pub(crate) use pods::total_of_containers;
 
 use crate::admission::{AdmissionAttributes, Operation};
 use crate::call::Call;

@@ -68,8 +68,18 @@ fn containers<'a>(pod: &'a Value, of: &str) -> &'a [Value] {
     pod["spec"][of].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Total of the containers of a Pod: those running together, or the maximum needed before they start.
+/// Total of a Pod: its containers and what it costs to run it.
 fn total(pod: &Value, side: &str) -> Amounts {
+    let mut running = total_of_containers(pod, side);
+    let overhead = super::amounts(&pod["spec"]["overhead"]);
+    let counted = |name: &String| side == "requests" || running.contains_key(name);
+    let overhead: Amounts = overhead.into_iter().filter(|(name, _)| counted(name)).collect();
+    add(&mut running, &overhead);
+    running
+}
+
+/// Total of the containers of a Pod: those running together, or the maximum needed before they start.
+pub(crate) fn total_of_containers(pod: &Value, side: &str) -> Amounts {
     let of = |value: &Value| super::amounts(&value["resources"][side]);
     let mut running = Amounts::new();
     for container in containers(pod, "containers") {
@@ -97,10 +107,6 @@ fn total(pod: &Value, side: &str) -> Amounts {
             running.insert(name, amount);
         }
     }
-    let overhead = super::amounts(&pod["spec"]["overhead"]);
-    let counted = |name: &String| side == "requests" || running.contains_key(name);
-    let overhead: Amounts = overhead.into_iter().filter(|(name, _)| counted(name)).collect();
-    add(&mut running, &overhead);
     running
 }
 

@@ -51,6 +51,11 @@ async fn unknown_accounts_and_classes_and_given_priorities_are_refused() {
             "error looking up service account default/x: serviceaccount \"x\" not found",
         ),
         (json!({"priorityClassName": "x"}), "no PriorityClass with name x was found"),
+        (json!({"runtimeClassName": "x"}), "pod rejected: RuntimeClass \"x\" not found"),
+        (
+            json!({"overhead": {"cpu": "1"}}),
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ),
         (
             json!({"priority": 5}),
             "the integer value of priority (5) must not be provided in pod spec; priority admission controller \
@@ -83,5 +88,41 @@ async fn there_is_one_default_priority_class() {
     assert_eq!(
         (&created["spec"]["priorityClassName"], &created["spec"]["priority"]),
         (&json!("a"), &json!(7))
+    );
+}
+
+#[tokio::test]
+async fn limit_ranges_set_defaults_and_bounds() {
+    let client = start().await;
+    let range = |name: &str, limit: Value| json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": name}, "spec": {"limits": [limit]}});
+    let ranges = "/api/v1/namespaces/default/limitranges";
+    let containers = json!({"type": "Container", "default": {"cpu": "500m"}, "max": {"cpu": "1"}});
+    assert_eq!(client.create(ranges, &range("containers", containers)).await.0, 201);
+    let (code, created) = client.create(PODS, &pod("a", json!({}))).await;
+    assert_eq!(code, 201, "{created}");
+    let resources = &created["spec"]["containers"][0]["resources"];
+    assert_eq!(resources, &json!({"limits": {"cpu": "500m"}, "requests": {"cpu": "500m"}}));
+    assert_eq!(
+        created["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
+        "LimitRanger plugin set: cpu request for container c; cpu limit for container c"
+    );
+    let refused = |limits: Value| {
+        let mut pod = pod("b", json!({}));
+        pod["spec"]["containers"][0]["resources"] = json!({"limits": limits});
+        let client = client.clone();
+        async move { client.create(PODS, &pod).await }
+    };
+    let (code, answer) = refused(json!({"cpu": "2"})).await;
+    assert_eq!(code, 403);
+    assert_eq!(
+        answer["message"],
+        "pods \"b\" is forbidden: maximum cpu usage per Container is 1, but limit is 2"
+    );
+    let pods = json!({"type": "Pod", "max": {"memory": "1Gi"}});
+    assert_eq!(client.create(ranges, &range("pods", pods)).await.0, 201);
+    let (_, answer) = refused(json!({})).await;
+    assert_eq!(
+        answer["message"],
+        "pods \"b\" is forbidden: maximum memory usage per Pod is 1Gi.  No limit is specified"
     );
 }

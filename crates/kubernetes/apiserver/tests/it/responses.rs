@@ -333,3 +333,17 @@ async fn a_continue_token_that_is_no_base64_has_gos_error() {
         assert_eq!(refused["message"], why);
     }
 }
+
+#[tokio::test]
+async fn a_delete_has_preconditions_in_its_query_too() {
+    let client = Client::start().await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let (_, created) = client.create(MAPS, &map).await;
+    for (query, code) in [
+        ("uid=other".to_owned(), 409),
+        ("resourceVersion=1".to_owned(), 409),
+        (format!("uid={}", created["metadata"]["uid"].as_str().expect("a uid")), 200),
+    ] {
+        assert_eq!(client.delete(&format!("{MAPS}/a?{query}")).await.0, code, "{query}");
+    }
+}

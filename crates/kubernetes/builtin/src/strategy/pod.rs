@@ -21,6 +21,10 @@ pub(super) fn prepare_create(pod: &mut Object) {
         }]);
     }
     pod.insert("status".to_owned(), status);
+    let grace = child(pod, "spec").get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+    if grace.is_some_and(|seconds| seconds < 0) {
+        child(pod, "spec").insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
 }
 
 pub(super) fn status_update(new: &mut Object, old: &Object) {

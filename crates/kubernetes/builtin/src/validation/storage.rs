@@ -140,6 +140,14 @@ fn driver(subject: &Subject<'_>, report: &mut Report) {
     if let Some(policy) = get(spec, "fsGroupPolicy").and_then(Value::as_str) {
         report.one_of(path.field("fsGroupPolicy"), policy, &["File", "None", "ReadWriteOnceWithFSType"]);
     }
+    let requests = path.field("tokenRequests");
+    let mut audiences = std::collections::BTreeSet::new();
+    for (index, request) in list(spec, "tokenRequests").iter().enumerate() {
+        let audience = text(request, "audience");
+        if !audiences.insert(audience) {
+            report.duplicate(requests.index(index).field("audience"), audience);
+        }
+    }
     for mode in texts(spec, "volumeLifecycleModes") {
         report.one_of(path.field("volumeLifecycleModes"), mode, &["Persistent", "Ephemeral"]);
     }

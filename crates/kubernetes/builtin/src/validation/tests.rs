@@ -307,3 +307,35 @@ fn a_megabyte_of_data_is_the_limit() {
         validate("", "ConfigMap", "", &config, None).iter().map(ToString::to_string).collect();
     assert_eq!(found, ["[]: Too long: may not be more than 1048576 bytes"]);
 }
+
+#[test]
+fn pods_name_their_resolver_system_and_sysctls_rightly() {
+    let refused = |spec: Value| {
+        let mut pod = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {
+            "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Always",
+                "terminationMessagePolicy": "File"}],
+            "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
+        }});
+        pod["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let errors = validate("", "Pod", "", &pod, None);
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(refused(json!({})), "");
+    for (spec, message) in [
+        (
+            json!({"dnsPolicy": "None"}),
+            "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
+        ),
+        (
+            json!({"os": {"name": "x"}}),
+            "spec.os: Unsupported value: \"x\": supported values: \"linux\", \"windows\"",
+        ),
+        (
+            json!({"securityContext": {"sysctls": [{"name": "a.b"}, {"name": "a/b"}]}}),
+            "spec.securityContext.sysctls[1].name: Duplicate value: \"a/b\"",
+        ),
+    ] {
+        assert_eq!(refused(spec), message);
+    }
+    assert!(refused(json!({"securityContext": {"sysctls": [{"name": "x y"}]}})).contains("253 characters"));
+}

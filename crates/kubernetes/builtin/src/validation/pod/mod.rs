@@ -66,6 +66,9 @@ pub(super) fn template(template: &Value, path: &Path<'_>, report: &mut Report) {
     }
 }
 
+/// Longest name of a sysctl.
+const MAX_SYSCTL: usize = 253;
+
 fn pod_spec(spec: &Value, name: &str, is_pod: bool, path: &Path<'_>, report: &mut Report) {
     if get(spec, "terminationGracePeriodSeconds").is_none() {
         report.required(path.field("terminationGracePeriodSeconds"), "");
@@ -81,6 +84,17 @@ fn pod_spec(spec: &Value, name: &str, is_pod: bool, path: &Path<'_>, report: &mu
     report.extend(meta::validate_labels(spec.get("nodeSelector"), &path.field("nodeSelector")));
     security_context(spec, &path.field("securityContext"), report);
     scheduling::affinity(&spec["affinity"], &path.field("affinity"), report);
+    if text(spec, "dnsPolicy") == "None" {
+        let config = path.field("dnsConfig");
+        match get(spec, "dnsConfig") {
+            None => report.required(config, "must provide `dnsConfig` when `dnsPolicy` is None"),
+            Some(given) if list(given, "nameservers").is_empty() => {
+                let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+                report.required(config.field("nameservers"), detail);
+            }
+            Some(_) => {}
+        }
+    }
     let gates = path.field("readinessGates");
     for (index, gate) in list(spec, "readinessGates").iter().enumerate() {
         let kind = text(gate, "conditionType");
@@ -116,6 +130,17 @@ fn pod_spec(spec: &Value, name: &str, is_pod: bool, path: &Path<'_>, report: &mu
     scheduling::tolerations(spec, &path.field("tolerations"), report);
     if let Some(policy) = get(spec, "preemptionPolicy").and_then(Value::as_str) {
         report.one_of(path.field("preemptionPolicy"), policy, &["PreemptLowerPriority", "Never"]);
+    }
+    if let Some(os) = get(spec, "os") {
+        required_os(text(os, "name"), path, report);
+    }
+}
+
+fn required_os(name: &str, path: &Path<'_>, report: &mut Report) {
+    let field = path.field("os");
+    match name {
+        "" => report.required(field.field("name"), "cannot be empty"),
+        name => report.one_of(field, name, &["linux", "windows"]),
     }
 }
 
@@ -159,6 +184,31 @@ fn security_context(spec: &Value, path: &Path<'_>, report: &mut Report) {
     if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
         report.invalid(path.field("shareProcessNamespace"), true, detail);
+    }
+    sysctls(context, &path.field("sysctls"), report);
+}
+
+fn sysctls(context: &Value, path: &Path<'_>, report: &mut Report) {
+    let segment = |text: &str| {
+        let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+        edge(text.chars().next()) && edge(text.chars().next_back()) && text.chars().all(inner)
+    };
+    let mut seen = BTreeSet::new();
+    for (index, sysctl) in list(context, "sysctls").iter().enumerate() {
+        let item = path.index(index);
+        let name = text(sysctl, "name");
+        if name.is_empty() {
+            report.required(item.field("name"), "");
+        } else if name.len() > MAX_SYSCTL || !name.split(['.', '/']).all(segment) {
+            let detail = format!(
+                "must have at most {MAX_SYSCTL} characters and match regex \
+                 ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
+            );
+            report.invalid(item.field("name"), name, detail);
+        } else if !seen.insert(name.replace('/', ".")) {
+            report.duplicate(item.field("name"), name);
+        }
     }
 }
 
