@@ -194,6 +194,19 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         against: &[Against::Kubernetes],
+        peers: &[KUBE],
+        about: &[
+            "crates/kubernetes/apiserver/**",
+            "crates/kubernetes/builtin/**",
+            "crates/kubernetes/schema/**",
+            "tests/interop/src/kubernetes/raw/**",
+            "tests/raw-parity/**",
+        ],
+        uses: &[API, &["tests/kubectl-parity/setup.yaml"]],
+        ..suite("raw-parity", 75)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
         peers: &[&["kubeadm"]],
         about: &[
             "crates/capi/kubeadm/**",
