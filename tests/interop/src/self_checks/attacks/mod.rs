@@ -8,6 +8,7 @@ mod access;
 mod bodies;
 mod connections;
 mod files;
+mod privileges;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub struct Target {
 }
 
 fn attempts() -> Vec<&'static Attempt> {
-    [bodies::ALL, access::ALL, connections::ALL, files::ALL].into_iter().flatten().collect()
+    [bodies::ALL, access::ALL, connections::ALL, files::ALL, privileges::ALL].into_iter().flatten().collect()
 }
 
 pub async fn run(options: Options) -> Result<()> {
