@@ -104,6 +104,8 @@ fn corrected(domain: &CloudStackFailureDomainSpec, object: &CloudStackFailureDom
                 || differs(&vpc.cidr, &seen.cidr)
                 || differs(&vpc.offering, &seen.offering)
         })
+        // A VPC that was taken out of the manifest. One with an id is the cloud's, and was filled in.
+        || (network.vpc.is_none() && seen_network.vpc.as_ref().is_some_and(|vpc| vpc.id.is_empty()))
         // An id that was taken out of the manifest was not the cloud's if nothing was found by it.
         || (network.id.is_empty() && !seen_network.id.is_empty() && status_is_not_found(object))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_capi_types::core::{Cluster, condition};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
-    CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec, Endpoint,
+    CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec, Endpoint, Vpc,
 };
 use capstan_controller::{Decision, Look};
 use capstan_object::{Condition, Conditions, ObjectMeta};
@@ -75,6 +75,18 @@ fn a_failure_domain_that_was_corrected_before_it_was_of_use_is_made_again() {
     for (zone, ready, deleted) in [("typo", false, true), ("Zone-1", false, false), ("typo", true, false)] {
         let effects = effects(&decided(cluster.clone(), seen(vec![at(zone, ready)])));
         assert_eq!(effects.iter().any(|effect| effect.starts_with("delete")), deleted, "{zone} {ready}");
+    }
+}
+
+#[test]
+fn a_vpc_that_was_taken_out_before_the_cloud_had_it_is_forgotten() {
+    let cluster = object(&["a"]);
+    for (id, deleted) in [("", true), ("vpc-1", false)] {
+        let mut before = CloudStackFailureDomain::clone(&domain("a", false));
+        before.spec.zone.network.vpc =
+            Some(Vpc { id: id.to_owned(), name: "big".to_owned(), ..Vpc::default() });
+        let effects = effects(&decided(cluster.clone(), seen(vec![Arc::new(before)])));
+        assert_eq!(effects.iter().any(|effect| effect.starts_with("delete")), deleted, "{id}");
     }
 }
 
