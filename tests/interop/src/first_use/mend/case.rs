@@ -105,13 +105,14 @@ fn noise(seed: u64) -> String {
     (0..LONG).map(|_| letter()).collect()
 }
 
-/// The problems of an answer of `why` that have one of these words; others may be transient.
+/// The problems of an answer of `why` that have all of these words; others may be transient, such as a CNI that is not
+/// installed yet, and their chain may name the same objects.
 pub fn problems<'a>(answer: &'a str, words: &[String]) -> Vec<&'a str> {
     let starts = answer.match_indices("\nproblem ").map(|(at, _)| at);
     let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
     let ends = starts.iter().skip(1).copied().chain([answer.len()]);
     let all = starts.iter().zip(ends).map(|(start, end)| &answer[*start..end]);
-    all.filter(|problem| words.iter().any(|word| problem.contains(word.as_str()))).collect()
+    all.filter(|problem| words.iter().all(|word| problem.contains(word.as_str()))).collect()
 }
 
 /// The commands that an answer of `why`, or a problem of it, prints below a fix.
@@ -149,8 +150,9 @@ mod tests {
         let answer =
             "c is not ready\n\nfix: do this\n  one NAME=X\n  two\nfixed by: user\n\nc: x\n  because\n";
         assert_eq!(commands(answer), ["one NAME=X", "two"]);
-        let two = "c: 2 problems\n\nproblem 1 of 2: x\nfix: a\n  one\n\nproblem 2 of 2: y\nfix: b\n  two\n";
-        let found = problems(two, &["y".to_owned()]);
+        let two =
+            "c: 2 problems\n\nproblem 1 of 2: x\nfix: a\n  one\n\nproblem 2 of 2: y of x\nfix: b\n  two\n";
+        let found = problems(two, &["x".to_owned(), "y".to_owned()]);
         assert_eq!(found.iter().flat_map(|it| commands(it)).collect::<Vec<_>>(), ["two"]);
         let case: Case =
             serde_saphyr::from_str("{name: a, symptom: b, why: [c], fill: {NAME: n, N: '1'}}").unwrap();

@@ -19,9 +19,10 @@ const LIMIT: Duration = Duration::from_secs(240);
 const FUNCTIONS: &str = r#"
 ctl() { capstan sim cloudstack ctl --url "$CLOUD" "$@"; }
 vm() {
-  kubectl get cloudstackmachines -l cluster.x-k8s.io/cluster-name=$CLUSTER \
-    -o jsonpath='{range .items[*]}{.metadata.labels}{" "}{.spec.instanceID}{"\n"}{end}' |
-    if [ "$1" = control-plane ]; then grep control-plane; else grep -v control-plane; fi | head -1 | sed 's/.* //'
+  role='!cluster.x-k8s.io/control-plane'
+  if [ "$1" = control-plane ]; then role=cluster.x-k8s.io/control-plane; fi
+  kubectl get cloudstackmachines -l "cluster.x-k8s.io/cluster-name=$CLUSTER,$role" \
+    -o jsonpath='{.items[0].spec.instanceID}'
 }
 "#;
 
