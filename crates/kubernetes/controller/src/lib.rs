@@ -40,6 +40,7 @@ mod queue;
 mod reconcile;
 mod remote;
 mod runtime;
+mod trace;
 mod view;
 mod watches;
 mod worker;
@@ -68,6 +69,7 @@ pub use remote::{
     Access, Authorization, CredentialPlugin, Dial, KubeconfigError, PluginVariable, Remote, TcpDial,
 };
 pub use runtime::{Options, Runtime};
+pub use trace::TARGET as TRACE_TARGET;
 pub use view::View;
 pub use watches::{GATHER, Watches};
 pub use worker::off_worker;

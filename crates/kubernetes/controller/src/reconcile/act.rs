@@ -3,11 +3,13 @@
 use capstan_object::Object;
 use jiff::Timestamp;
 use serde_json::json;
+use tracing::Instrument;
 
 use super::{Reconcile, ReconcileError, journal};
 use crate::client::{ApiError, EffectOf, GateVerdict};
 use crate::code::catalogue;
 use crate::controller::Error;
+use crate::trace;
 use crate::writer::Created;
 use crate::{Call, Controller, Decision, Effect, Look, Need, ObjectRef, Outcome, Planned, Resolution};
 
@@ -71,13 +73,16 @@ impl<C: Controller> Reconcile<'_, C> {
         }
         let mut planned = decision.effects.into_iter();
         while let Some(step) = planned.next() {
-            match self.carry_out(look, &step.effect).await {
+            let span = trace::effect(|| step.effect.summary());
+            match self.carry_out(look, &step.effect).instrument(span.clone()).await {
                 Ok(()) => {
                     self.changed = true;
                     self.memory.succeeded(&step.effect);
                     self.notes.extend(step.note);
                 }
                 Err(error) => {
+                    let (EffectError::Failed(why) | EffectError::Unknown(why)) = &error;
+                    trace::failed(&span, || why.to_string());
                     let required = step.need == Need::Required;
                     self.note_failure(step, error, look.now);
                     if required {

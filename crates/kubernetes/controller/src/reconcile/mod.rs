@@ -23,11 +23,13 @@ use std::time::Duration;
 use capstan_object::{Key, Object};
 use futures::FutureExt;
 use serde_json::{Value, json};
+use tracing::Instrument;
 
 use crate::client::{ApiError, Patch};
 use crate::code::catalogue;
 use crate::metrics::Ending;
 use crate::runtime::Tenant;
+use crate::trace;
 use crate::{
     Controller, Decision, KindName, Look, Need, Note, ObjectRef, ObserveError, Resolution, View, Wait,
 };
@@ -105,8 +107,13 @@ impl<'a, C: Controller> Reconcile<'a, C> {
 
     /// Runs to the end; returns how it ended and when to requeue.
     pub async fn run(mut self) -> Result<(Ending, Option<Duration>), ReconcileError> {
-        let result = self.rounds().await;
+        let span = trace::reconcile(C::NAME, C::Kind::KIND.kind, self.key);
+        let result = self.rounds().instrument(span.clone()).await;
+        if let Ok((_, Some(after))) = &result {
+            span.record("requeue_after_ms", u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+        }
         if let Err(error) = &result {
+            trace::failed(&span, || chain(error));
             let code = match error {
                 ReconcileError::Observe(_) | ReconcileError::Slow(_) => catalogue::OBSERVE,
                 ReconcileError::Write(error) if error.is_conflict() => catalogue::API_CONFLICT,
@@ -197,7 +204,10 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         };
         let observed =
             tokio::time::timeout(options.observe_timeout, Box::pin(controller.observe(&object, view)));
-        let seen = observed.await.map_err(|_| ReconcileError::Slow(options.observe_timeout))??;
+        let seen = observed
+            .instrument(trace::observe())
+            .await
+            .map_err(|_| ReconcileError::Slow(options.observe_timeout))??;
         Ok(Look {
             object,
             seen,
@@ -334,7 +344,12 @@ impl<'a, C: Controller> Reconcile<'a, C> {
     async fn write_own(&mut self, subresource: Option<&str>, body: Value) -> Result<String, ReconcileError> {
         let kind = KindName::of::<C::Kind>();
         let patch = Patch::Merge(body);
-        let version = self.tenant.writer.patch(&kind, self.key, subresource, &patch).await;
+        let span = trace::write(subresource);
+        let written = self.tenant.writer.patch(&kind, self.key, subresource, &patch);
+        let version = written.instrument(span.clone()).await;
+        if let Err(error) = &version {
+            trace::failed(&span, || chain(error));
+        }
         self.changed = true;
         let version = version.map_err(ReconcileError::Write)?;
         if let Ok(version) = version.parse() {
