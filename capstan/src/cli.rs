@@ -134,7 +134,7 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
     let done = |()| Exit::Done;
     let (name, of_verb) = matches.subcommand().unwrap_or(("", matches));
     if let Some(extra) = plugins.commands().into_iter().find(|it| it.command.get_name() == name) {
-        logging::start()?;
+        logging::start(None)?;
         (extra.run)(of_verb, &Stdio)?;
         return Ok(Exit::Done);
     }

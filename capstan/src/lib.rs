@@ -50,6 +50,7 @@ mod signals;
 mod sim;
 mod store;
 mod top;
+mod traces;
 mod up;
 mod upgrade;
 mod version;

@@ -6,14 +6,25 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::{Context, Result};
+use capstan_controller::TRACE_TARGET;
+use capstan_traces::SpanLayer;
 use capstan_view::Paint;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
-/// Starts logging. `CAPSTAN_LOG` sets the filter (`info`, `capstan_apiserver=debug`, …).
-pub fn start() -> Result<()> {
+/// Starts logging. `CAPSTAN_LOG` sets the filter (`info`, `capstan_apiserver=debug`, …). `spans` records those of
+/// reconciles, whatever that filter is.
+pub fn start(spans: Option<SpanLayer>) -> Result<()> {
     let filter = filter()?;
     let colour = crate::output::colours(std::io::stderr().is_terminal()) == Paint::Colours;
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr).init();
+    let lines = tracing_subscriber::fmt::layer().with_ansi(colour).with_writer(std::io::stderr);
+    let recorded = Targets::new().with_target(TRACE_TARGET, LevelFilter::INFO);
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .with(spans.map(|spans| spans.with_filter(recorded)))
+        .init();
     Ok(())
 }
 
@@ -41,6 +52,8 @@ fn parsed(text: &str) -> Result<EnvFilter> {
     let wrong =
         || format!("CAPSTAN_LOG={text} is not a log filter such as info or info,capstan_apiserver=debug");
     let mut filter = EnvFilter::try_new(text).with_context(wrong)?;
+    // Lines name their object; they are not prefixed with spans.
+    filter = filter.add_directive(format!("{TRACE_TARGET}=off").parse()?);
     for noisy in NOISY.iter().filter(|noisy| !text.split([',', '=']).any(|word| word.trim() == **noisy)) {
         filter = filter.add_directive(format!("{noisy}=info").parse()?);
     }

@@ -13,6 +13,7 @@ use capstan_controller::{Client, Runtime};
 use capstan_env::Env;
 use capstan_oidc::Oidc;
 use capstan_pki::Pki;
+use capstan_traces::Exporter;
 use clap::{ArgAction, ArgMatches, Command, Id};
 use tokio::net::TcpListener;
 
@@ -24,6 +25,7 @@ use crate::open_files;
 use crate::output::print_line;
 use crate::plugins::Plugins;
 use crate::signals;
+use crate::traces::{Sending, TraceArgs};
 
 /// Arguments of `capstan server`.
 #[derive(clap::Args)]
@@ -41,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     tls_san: Vec<String>,
     /// Serve only the API, without Cluster API kinds and controllers
-    #[arg(long, conflicts_with_all = ["controllers", "namespace", "watch_filter"])]
+    #[arg(long, conflicts_with_all = ["controllers", "namespace", "watch_filter", "otlp_endpoint"])]
     api_only: bool,
     /// Make a new key for ServiceAccount tokens where pki/sa.key is lost; every token signed with the lost one is invalid
     #[arg(long)]
@@ -50,6 +52,8 @@ pub struct Args {
     api: ApiArgs,
     #[command(flatten)]
     assembly: ControllerArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
 }
 
 /// Whom a server lets in, what it takes on at once, and what it records.
@@ -148,12 +152,17 @@ pub fn command(command: Command, plugins: &Plugins) -> Command {
 
 /// Serves until SIGTERM or Ctrl-C. The providers' flags are in `matches`.
 pub fn run(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
-    crate::logging::start()?;
+    let exporter = args.traces.start_logging()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(args, plugins, matches))
+    runtime.block_on(serve(args, plugins, matches, exporter))
 }
 
-async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
+async fn serve(
+    args: Args,
+    plugins: &Plugins,
+    matches: &ArgMatches,
+    exporter: Option<Exporter>,
+) -> Result<()> {
     let started = Instant::now();
     let temporary = match &args.data_dir {
         Some(_) => None,
@@ -173,10 +182,16 @@ async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()
         false => Some(Assembly::new(&args.assembly, plugins, matches, &env).await?),
     };
     let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.api).await?;
+    let (sending, counts) = Sending::start(exporter);
+    if let Some(counts) = counts {
+        server.api.show_metrics(move || counts.render());
+    }
     server.start_controllers(env).await?;
     announce(&server, &args, started)?;
     let volatile = server.assembly.as_ref().and_then(Assembly::volatile);
-    server.serve(args.tls_san, signals::stop()).await?;
+    let served = server.serve(args.tls_san, signals::stop()).await;
+    sending.stop().await;
+    served?;
     if let Some(lost) = volatile {
         print_line(&format!("stopped: {lost}"))?;
     }

@@ -22,7 +22,7 @@ fn simulators(plugins: &Plugins) -> Vec<Arc<dyn Simulator>> {
 
 /// Serves a simulated cloud until SIGTERM or Ctrl-C.
 pub fn run(plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
-    crate::logging::start()?;
+    crate::logging::start(None)?;
     let (name, flags) = matches.subcommand().context("no simulated cloud was given")?;
     let simulator = simulators(plugins).into_iter().find(|simulator| simulator.command().get_name() == name);
     let simulator = simulator.with_context(|| format!("unknown simulated cloud {name}"))?;

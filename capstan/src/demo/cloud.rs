@@ -133,7 +133,7 @@ fn is_running(address: SocketAddr) -> bool {
 
 /// Serves the cloud until its directory is removed, or until SIGTERM.
 pub fn run(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
-    crate::logging::start()?;
+    crate::logging::start(None)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(args, plugins))
 }
 

@@ -19,7 +19,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Neither ready nor leading. `providers` renders the metrics of infrastructure providers.
+    /// Neither ready nor leading. `providers` renders the metrics of infrastructure providers, and any others.
     pub fn new(metrics: Arc<Metrics>, providers: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { ready: Arc::default(), leads: Arc::default(), metrics, providers: Arc::new(providers) }
     }

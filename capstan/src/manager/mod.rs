@@ -26,6 +26,7 @@ use capstan_capi_plane::{Group, Reviewer, Versions};
 use capstan_capi_types::conversion::Converter;
 use capstan_controller::{Access, Caches, Candidate, Client, Election, Env, Remote, Runtime, TcpDial};
 use capstan_object::Key;
+use capstan_traces::Counts;
 use clap::ArgMatches;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -35,6 +36,7 @@ use crate::assembly::{Assembly, ControllerArgs};
 use crate::output::print_line;
 use crate::plugins::Plugins;
 use crate::signals;
+use crate::traces::{Sending, TraceArgs};
 use health::Health;
 use registration::WebhookAddress;
 use webhooks::Serving;
@@ -74,16 +76,28 @@ pub struct Args {
     webhook_url: Option<String>,
     #[command(flatten)]
     assembly: ControllerArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
 }
 
 /// Runs until SIGTERM, Ctrl-C or the loss of leadership. The providers' flags are in `matches`.
 pub fn run(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
-    crate::logging::start()?;
+    let exporter = args.traces.start_logging()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(manage(args, plugins, matches))
+    runtime.block_on(async {
+        let (sending, counts) = Sending::start(exporter);
+        let outcome = manage(args, plugins, matches, counts).await;
+        sending.stop().await;
+        outcome
+    })
 }
 
-async fn manage(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
+async fn manage(
+    args: Args,
+    plugins: &Plugins,
+    matches: &ArgMatches,
+    traces: Option<Arc<Counts>>,
+) -> Result<()> {
     let env = Env::system();
     let (access, in_cluster) = access(args.kubeconfig.as_deref())?;
     let server = format!("https://{}", access.authority());
@@ -93,7 +107,9 @@ async fn manage(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<(
     let assembly = Assembly::new(&args.assembly, plugins, matches, &env).await?;
     let name = args.name.clone().unwrap_or_else(|| default_name(&assembly));
     let mut runtime = assembly.runtime(client.clone(), env.clone());
-    let health = Health::new(runtime.metrics().clone(), assembly.metrics());
+    let providers = assembly.metrics();
+    let more = move || providers() + &traces.as_ref().map(|counts| counts.render()).unwrap_or_default();
+    let health = Health::new(runtime.metrics().clone(), more);
     let mut tasks = JoinSet::new();
     let listener = listen(args.health_address, "--health-address").await?;
     let health_address = listener.local_addr()?;

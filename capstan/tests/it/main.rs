@@ -15,6 +15,7 @@ mod sample;
 mod schemas;
 mod site;
 mod stores;
+mod traces;
 mod undo;
 mod verbs;
 mod why;

@@ -77,6 +77,8 @@ const FLOORS: &[(&str, &[&str])] = &[
             "crates/clouds/kvm",
         ],
     ),
+    // Spans of any program, sent as clouds are called.
+    ("traces", &["crates/traces"]),
     (
         "doors",
         &["crates/doors/lifecycle", "crates/doors/magnum", "crates/doors/gitops", "crates/doors/dashboard"],
