@@ -1,7 +1,7 @@
 //! Durations: text in v1beta1, seconds in v1beta2.
 
 /// Seconds of a Go duration such as `1h2m3.5s`; fractions are truncated.
-pub(super) fn to_seconds(text: &str) -> Option<i32> {
+pub fn to_seconds(text: &str) -> Option<i32> {
     if text == "0" {
         return Some(0);
     }

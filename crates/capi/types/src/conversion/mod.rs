@@ -10,7 +10,7 @@
 //! The annotation for v1beta2 data is upstream's.
 
 mod carry;
-mod duration;
+pub mod duration;
 mod path;
 mod steps;
 
