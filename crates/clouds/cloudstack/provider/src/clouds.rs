@@ -153,6 +153,18 @@ impl Clouds {
         Ok(Access { client: held.client, owner: tenant.owner, cache: tenant.cache, secret })
     }
 
+    /// A client of a failure domain's cloud, whose things it lists, and the URL it calls. For front ends, which only ask.
+    pub async fn asking(
+        &self,
+        domain: &CloudStackFailureDomainSpec,
+        view: &View,
+    ) -> Result<(Client, Scope, String), CloudError> {
+        let access = self.access(domain, view).await?;
+        let url = self.held(&access.secret, view).await?.door.0;
+        let scope = access.scope();
+        Ok((access.client, scope, url))
+    }
+
     /// A client with the keys of a Secret, and for whom a failure domain works. Nothing is held.
     pub(crate) async fn open(
         &self,

@@ -23,12 +23,12 @@ pub struct CloudError {
 }
 
 impl CloudError {
-    pub(crate) fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into() }
     }
 
     /// The meaning of a client error, for requests made with the keys of a Secret.
-    pub(crate) fn of(error: &Error, secret: &Key) -> Self {
+    pub fn of(error: &Error, secret: &Key) -> Self {
         let says = |mend: String| format!("{error}; {mend}");
         match error.class() {
             Class::Credentials => Self::new(
@@ -72,7 +72,7 @@ impl CloudError {
     }
 
     /// With its code, for conditions.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         format!("{}: {}", self.code, self.message)
     }
 
