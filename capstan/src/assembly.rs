@@ -136,7 +136,7 @@ impl Assembly {
     /// Adds the providers to clusterctl's inventory.
     pub async fn register(&self, client: &Client) -> Result<()> {
         let mut providers = capstan_capi_plane::providers(self.groups());
-        providers.extend(self.providers.iter().map(|opened| opened.provider.installed()));
+        providers.extend(self.providers.iter().filter_map(|opened| opened.provider.installed()));
         capstan_capi_plane::register(client, &providers)
             .await
             .context("cannot add the providers to clusterctl's inventory")

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use capstan_provider_kit::Provider;
 use clap::Command;
 use clap_complete::Shell;
 use serde_json::Value;
@@ -50,10 +51,16 @@ fn write(folder: &Path, command: Command, plugins: &Plugins) -> Result<()> {
     let own = capstan_capi_plane::definitions();
     fs::write(definitions.join("cluster-api.yaml"), yaml(&own)?)?;
     for provider in plugins.providers() {
-        let path = definitions.join(format!("infrastructure-{}.yaml", provider.name()));
+        let path = definitions.join(file_name(provider.as_ref()));
         fs::write(path, yaml(&provider.definitions())?)?;
     }
     Ok(())
+}
+
+/// A provider's file is named as clusterctl names the provider; a front end is none.
+fn file_name(provider: &dyn Provider) -> String {
+    let label = provider.installed().map(|entry| entry.label());
+    format!("{}.yaml", label.unwrap_or_else(|| provider.name().to_owned()))
 }
 
 /// One document each.
@@ -87,7 +94,7 @@ mod tests {
             assert!(folder.path().join("completions").join(shell).exists(), "{shell}");
         }
         for provider in plugins.providers() {
-            let path = folder.path().join(format!("definitions/infrastructure-{}.yaml", provider.name()));
+            let path = folder.path().join("definitions").join(file_name(provider.as_ref()));
             let text = fs::read_to_string(path).expect("definitions");
             let read: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
             assert_eq!(read, provider.definitions(), "{}", provider.name());

@@ -66,9 +66,9 @@ pub trait Provider: Send + Sync {
         Vec::new()
     }
 
-    /// Its entry in clusterctl's inventory.
-    fn installed(&self) -> Installed {
-        Installed::infrastructure(self.name(), "capstan-system")
+    /// Its entry in clusterctl's inventory; a front end of Cluster API has none.
+    fn installed(&self) -> Option<Installed> {
+        Some(Installed::infrastructure(self.name(), "capstan-system"))
     }
 
     /// Adds its flags to `server` and `manager`. Their names begin with the provider's.

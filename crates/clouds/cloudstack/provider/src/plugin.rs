@@ -80,8 +80,8 @@ impl Provider for CloudStack {
     }
 
     /// In CAPC's namespace: the provider takes over from it.
-    fn installed(&self) -> Installed {
-        Installed::infrastructure(self.name(), "capc-system")
+    fn installed(&self) -> Option<Installed> {
+        Some(Installed::infrastructure(self.name(), "capc-system"))
     }
 
     fn arguments(&self, command: Command) -> Command {
