@@ -1,4 +1,4 @@
-//! The clouds of this program, one line each. Nothing else in the program names them.
+//! The clouds of this program and its front ends, one line each. Nothing else in the program names them.
 
 use std::sync::Arc;
 
@@ -9,12 +9,16 @@ pub fn providers() -> Vec<Plugin> {
     use capstan_cloudstack_provider::CloudStack;
     use capstan_guest::Site;
     use capstan_kvm::Kvm;
+    use capstan_lifecycle::Lifecycle;
     use capstan_sim_cloudstack::CloudStackSimulator;
     use capstan_sim_provider::{Simulated, SiteProcess};
+    let cloudstack = CloudStack::default();
+    let clouds = cloudstack.clouds().clone();
     vec![
-        Plugin::new(CloudStack::default()).simulated_by(CloudStackSimulator { hypervisor: Site::hypervisor }),
+        Plugin::new(cloudstack).simulated_by(CloudStackSimulator { hypervisor: Site::hypervisor }),
         Plugin::new(Simulated).simulated_by(SiteProcess),
         Plugin::new(Kvm),
+        Plugin::new(Lifecycle::reaching(clouds)),
     ]
 }
 

@@ -1,0 +1,161 @@
+//! `Cluster`: makes the Cluster API objects of a cluster what its manifests say, in phases.
+//!
+//! Owns: the cluster's finalizer and status; in `eksa-system` the Cluster of Cluster API and what belongs to it. Reads: the
+//! datacenter and machine configs, those objects, the cloud until machine configs were found valid. Every object that it
+//! makes is owned by the Cluster of Cluster API, so nothing is left when that is gone.
+
+mod compare;
+mod decide;
+mod observe;
+mod phases;
+mod rotation;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_addons::cluster_resource_set::ConfigMapOutline;
+use capstan_capi_types::addons::{ClusterResourceSet, ClusterResourceSetBinding};
+use capstan_capi_types::bootstrap::KubeadmConfigTemplate;
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{self, MachineDeployment, MachineHealthCheck};
+use capstan_cloudstack_provider::Clouds;
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachineTemplate};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, Dial, GATHER, Look, NoCall, ObserveError, View, Watches,
+};
+use capstan_object::{Key, Object};
+use capstan_provider_kit::SecretOutline;
+use parking_lot::Mutex;
+
+pub use observe::{Current, Observed};
+
+use crate::cni::Cni;
+use crate::names::{annotation, label};
+use crate::release::Releases;
+use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
+
+/// Settings of the controller.
+#[derive(Clone, Default)]
+pub struct Settings {
+    pub releases: Releases,
+    pub cni: Cni,
+}
+
+/// The controller of clusters.
+pub struct Clusters {
+    clouds: Clouds,
+    /// Tells whether somebody answers at a cluster's endpoint before there is a cluster.
+    dial: Arc<dyn Dial>,
+    settings: Settings,
+    /// Machine configs that were found valid, by cluster: what the answer was about.
+    valid: Mutex<BTreeMap<Key, String>>,
+}
+
+impl Clusters {
+    pub fn new(clouds: Clouds, dial: Arc<dyn Dial>, settings: Settings) -> Self {
+        Self { clouds, dial, settings, valid: Mutex::default() }
+    }
+}
+
+/// Types of conditions.
+pub mod condition {
+    pub const READY: &str = "Ready";
+    pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
+    pub const CONTROL_PLANE_READY: &str = "ControlPlaneReady";
+    pub const WORKERS_READY: &str = "WorkersReady";
+    pub const CNI_CONFIGURED: &str = "DefaultCNIConfigured";
+}
+
+const CONDITIONS: [&str; 5] = [
+    condition::READY,
+    condition::CONTROL_PLANE_INITIALIZED,
+    condition::CONTROL_PLANE_READY,
+    condition::WORKERS_READY,
+    condition::CNI_CONFIGURED,
+];
+
+/// Clusters by datacenter, and by machine config.
+const BY_DATACENTER: &str = "datacenter";
+const BY_MACHINE_CONFIG: &str = "machine-config";
+
+impl Controller for Clusters {
+    const NAME: &'static str = "lifecycle-cluster";
+    type Kind = Cluster;
+    type Seen = Observed;
+    type Call = NoCall;
+
+    fn watches(&self, watches: &mut Watches<Cluster>) {
+        watches.index::<Cluster>(BY_DATACENTER, |cluster| {
+            let key =
+                Key::new(cluster.metadata.namespace.as_str(), cluster.spec.datacenter_ref.name.as_str());
+            vec![key.to_string()]
+        });
+        watches.index::<Cluster>(BY_MACHINE_CONFIG, |cluster| {
+            let namespace = cluster.metadata.namespace.as_str();
+            let configs = cluster.machine_configs().into_iter();
+            configs.map(|name| Key::new(namespace, name).to_string()).collect()
+        });
+        watches.read::<SecretOutline>();
+        watches.related::<CloudStackDatacenterConfig>(|change, caches| users(caches, BY_DATACENTER, change));
+        watches.related::<CloudStackMachineConfig>(|change, caches| users(caches, BY_MACHINE_CONFIG, change));
+        watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
+        watches.index_label::<MachineHealthCheck>(label::CLUSTER_NAME);
+        watches.index_label::<CloudStackMachineTemplate>(label::CLUSTER_NAME);
+        watches.index_label::<KubeadmConfigTemplate>(label::CLUSTER_NAME);
+        watches.related_within::<core::Cluster>(GATHER, owner);
+        watches.related_within::<CloudStackCluster>(GATHER, owner);
+        watches.related_within::<KubeadmControlPlane>(GATHER, owner);
+        watches.related_within::<MachineDeployment>(GATHER, owner);
+        watches.related_within::<MachineHealthCheck>(GATHER, owner);
+        watches.related_within::<CloudStackMachineTemplate>(GATHER, owner);
+        watches.related_within::<KubeadmConfigTemplate>(GATHER, owner);
+        watches.related_within::<ClusterResourceSet>(GATHER, owner);
+        watches.related_within::<ConfigMapOutline>(GATHER, owner);
+        // Bindings have no labels; they are named like the cluster.
+        watches.related_within::<ClusterResourceSetBinding>(GATHER, |change, caches| {
+            let cluster = caches.get::<core::Cluster>(&change.key).ok().flatten();
+            cluster.iter().filter_map(|cluster| owner_of(&**cluster)).collect()
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &CONDITIONS
+    }
+
+    fn paused(&self, object: &Cluster, _: &View) -> Result<Option<String>, ObserveError> {
+        let paused = object.metadata.annotations.contains_key(annotation::PAUSED);
+        Ok(paused.then(|| format!("it has the annotation {}", annotation::PAUSED)))
+    }
+
+    async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Observed, ObserveError> {
+        observe::observe(self, object, view).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(&self.settings, look)
+    }
+
+    fn gone(&self, key: &Key) {
+        self.valid.lock().remove(key);
+    }
+}
+
+/// The clusters that use a config.
+fn users<T: Object>(caches: &Caches, index: &str, change: &Change<T>) -> Vec<Key> {
+    let users = caches.of::<Cluster>().and_then(|cache| cache.indexed(index, &change.key.to_string()));
+    users.unwrap_or_default().iter().map(|cluster| cluster.key()).collect()
+}
+
+/// The cluster that an object was generated for.
+fn owner_of<T: Object>(object: &T) -> Option<Key> {
+    let labels = &object.metadata().labels;
+    let (namespace, name) = (labels.get(label::CLUSTER_NAMESPACE)?, labels.get(label::CLUSTER_NAME)?);
+    Some(Key::new(namespace.as_str(), name.as_str()))
+}
+
+fn owner<T: Object>(change: &Change<T>, _: &Caches) -> Vec<Key> {
+    change.both().filter_map(|object| owner_of(&**object)).collect()
+}

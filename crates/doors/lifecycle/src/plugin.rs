@@ -1,0 +1,131 @@
+//! The lifecycle API as a plug-in of the program.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use capstan_capi_types::admission::Rules;
+use capstan_cloudstack_provider::Clouds;
+use capstan_controller::{Code, Env, Runtime, TcpDial};
+use capstan_provider_kit::{Installed, OpenedProvider, Provider, ProviderError, RunningProvider};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::cluster::Settings;
+use crate::cni::Cni;
+use crate::release::Releases;
+use crate::{admission, code, definitions};
+
+/// EKS Anywhere's API for clusters on CloudStack.
+pub struct Lifecycle {
+    clouds: Clouds,
+}
+
+impl Lifecycle {
+    /// Asks CloudStack by `clouds`.
+    pub fn reaching(clouds: Clouds) -> Self {
+        Self { clouds }
+    }
+}
+
+/// Flags of the lifecycle API.
+#[derive(clap::Args)]
+#[group(skip)]
+struct Flags {
+    /// Serve EKS Anywhere's API for clusters on CloudStack: Cluster, CloudStackDatacenterConfig, CloudStackMachineConfig
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    lifecycle: bool,
+    /// File with the Kubernetes releases that such clusters may have; docs/lifecycle.md shows one
+    #[arg(long, value_name = "FILE")]
+    lifecycle_releases: Option<PathBuf>,
+    /// File with the manifests of the CNI that such clusters get
+    #[arg(long, value_name = "FILE")]
+    lifecycle_cni: Option<PathBuf>,
+}
+
+/// Largest file that is read: a ConfigMap holds at most 1 MiB.
+const MOST: u64 = 1_000_000;
+
+fn read(path: &PathBuf) -> Result<String, ProviderError> {
+    let failed = |error| ProviderError::caused_by(format!("cannot read {}", path.display()), error);
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > MOST {
+        return Err(ProviderError::new(format!(
+            "{} has {size} bytes: at most {MOST} are read",
+            path.display()
+        )));
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+impl Flags {
+    fn settings(&self) -> Result<Settings, ProviderError> {
+        let mut settings = Settings::default();
+        if let Some(path) = &self.lifecycle_releases {
+            settings.releases = Releases::parse(&read(path)?).map_err(|why| {
+                let flag = format!("--lifecycle-releases {}", path.display());
+                ProviderError::new(format!("{}: {flag}: {why}", code::RELEASES))
+            })?;
+        }
+        if let Some(path) = &self.lifecycle_cni {
+            settings.cni = Cni::of_manifests(read(path)?)
+                .map_err(|why| ProviderError::new(format!("--lifecycle-cni {}: {why}", path.display())))?;
+        }
+        Ok(settings)
+    }
+}
+
+impl Provider for Lifecycle {
+    fn name(&self) -> &'static str {
+        "lifecycle"
+    }
+
+    fn title(&self) -> &'static str {
+        "Lifecycle API"
+    }
+
+    fn definitions(&self) -> Vec<Value> {
+        definitions::definitions()
+    }
+
+    fn rules(&self) -> Vec<Rules> {
+        admission::rules()
+    }
+
+    fn codes(&self) -> &'static [Code] {
+        code::CATALOGUE
+    }
+
+    /// A front end of Cluster API, and none of its providers.
+    fn installed(&self) -> Option<Installed> {
+        None
+    }
+
+    fn arguments(&self, command: Command) -> Command {
+        Flags::augment_args(command)
+    }
+
+    fn open<'a>(&'a self, matches: &'a ArgMatches, _: &'a Env) -> BoxFuture<'a, OpenedProvider> {
+        let flags = Flags::from_arg_matches(matches)
+            .map_err(|error| ProviderError::caused_by("the flags of --lifecycle", error));
+        let opened = flags.and_then(|flags| {
+            if !flags.lifecycle {
+                return Ok(None);
+            }
+            let running = Running { clouds: self.clouds.clone(), settings: flags.settings()? };
+            Ok(Some(Arc::new(running) as Arc<dyn RunningProvider>))
+        });
+        Box::pin(std::future::ready(opened))
+    }
+}
+
+struct Running {
+    clouds: Clouds,
+    settings: Settings,
+}
+
+impl RunningProvider for Running {
+    fn add_controllers(&self, runtime: &mut Runtime) {
+        crate::add_controllers(runtime, &self.clouds, Arc::new(TcpDial), &self.settings);
+    }
+}

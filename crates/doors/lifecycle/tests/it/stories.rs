@@ -1,0 +1,208 @@
+//! Whole lives of clusters.
+
+use capstan_capi_types::core::{Machine, MachineDeployment, label};
+use capstan_controller::KindName;
+use capstan_harness::{Violation, World, run};
+use capstan_lifecycle::types::{CloudStackMachineConfig, Cluster};
+use capstan_object::Key;
+use serde_json::json;
+
+use crate::cloud::Cloud;
+use crate::manifests::{NAME, SYSTEM};
+use crate::story::{self, Played, Script, cluster, is_ready};
+
+fn goes_well(play: for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Played<'a>) {
+    let report = run(&Script(play), 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+/// The cluster is ready with these machines.
+fn ready_with(world: &World<'_>, control_plane: usize, workers: usize) -> Result<(), Violation> {
+    let cluster = cluster(world)?;
+    let machines = world.objects()?.list(&KindName::of::<Machine>());
+    let planes = machines.iter().filter(|it| it["metadata"]["labels"].get(label::CONTROL_PLANE).is_some());
+    let count = planes.count();
+    if !is_ready(&cluster) || (count, machines.len() - count) != (control_plane, workers) {
+        let conditions: Vec<String> = machines
+            .iter()
+            .map(|machine| format!("{} {}", machine["metadata"]["name"], machine["status"]["conditions"]))
+            .collect();
+        return Err(Violation::new(
+            "L1",
+            format!(
+                "{count} of {} machines: {}\n{}",
+                machines.len(),
+                cluster["status"],
+                conditions.join("\n")
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn machines(world: &World<'_>) -> Result<Vec<String>, Violation> {
+    let machines = world.objects()?.list(&KindName::of::<Machine>());
+    let names = machines.iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned));
+    Ok(names.collect())
+}
+
+fn nothing_is_left(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+    let leaks = cloud.simulator.leaks(Some("capstan"));
+    let deployments = world.objects()?.list(&KindName::of::<MachineDeployment>());
+    match leaks.is_empty() && deployments.is_empty() {
+        true => Ok(()),
+        false => Err(Violation::new("L3", format!("left: {leaks:?} {deployments:?}"))),
+    }
+}
+
+#[test]
+fn one_file_becomes_a_cluster_and_goes_without_a_trace() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+        Box::pin(async move {
+            story::create(world, cloud, |_| ()).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 1)?;
+            story::delete(world, cloud).await?;
+            nothing_is_left(world, cloud)
+        })
+    }
+    goes_well(play);
+}
+
+#[test]
+fn a_change_rolls_out_exactly_what_it_concerns() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+        Box::pin(async move {
+            story::create(world, cloud, |_| ()).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 1)?;
+            let before = machines(world)?;
+
+            // A count scales and replaces nothing.
+            let group = |count: i32, labels: serde_json::Value| {
+                json!({"spec": {"workerNodeGroupConfigurations": [{
+                    "name": "md-0", "count": count, "labels": labels,
+                    "machineGroupRef": {"kind": "CloudStackMachineConfig", "name": "anywhere-md"},
+                }]}})
+            };
+            story::patch::<Cluster>(world, NAME, group(2, json!({"tier": "general"}))).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 2)?;
+            let scaled = machines(world)?;
+            if !before.iter().all(|name| scaled.contains(name)) {
+                return Err(Violation::new("L1", format!("{before:?} became {scaled:?}")));
+            }
+
+            // Labels of nodes replace the workers and not the control plane.
+            story::patch::<Cluster>(world, NAME, group(2, json!({"tier": "other"}))).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 2)?;
+            kept(&scaled, &machines(world)?, 1)?;
+            let labelled = machines(world)?;
+
+            // An offering replaces the machines of its config.
+            let offering = json!({"spec": {"computeOffering": {"name": "Medium Instance"}}});
+            story::patch::<CloudStackMachineConfig>(world, "anywhere-cp", offering).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 2)?;
+            kept(&labelled, &machines(world)?, 2)?;
+            let key = Key::new(SYSTEM, format!("{NAME}-control-plane-2"));
+            let kind = KindName::of::<capstan_cloudstack_types::v1beta3::CloudStackMachineTemplate>();
+            if world.objects()?.get(&kind, &key).is_none() {
+                return Err(Violation::new("L1", "there is no second template"));
+            }
+
+            // Another group comes and goes.
+            let groups = json!({"spec": {"workerNodeGroupConfigurations": [
+                {"name": "md-0", "count": 1, "labels": {"tier": "other"},
+                    "machineGroupRef": {"kind": "CloudStackMachineConfig", "name": "anywhere-md"}},
+                {"name": "md-1", "count": 1,
+                    "machineGroupRef": {"kind": "CloudStackMachineConfig", "name": "anywhere-md"}},
+            ]}});
+            story::patch::<Cluster>(world, NAME, groups).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 2)?;
+            story::patch::<Cluster>(world, NAME, group(1, json!({"tier": "other"}))).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 1)?;
+            story::delete(world, cloud).await?;
+            nothing_is_left(world, cloud)
+        })
+    }
+    goes_well(play);
+}
+
+/// So many machines of before are still there.
+fn kept(before: &[String], after: &[String], wanted: usize) -> Result<(), Violation> {
+    let kept = before.iter().filter(|name| after.contains(name)).count();
+    match kept == wanted {
+        true => Ok(()),
+        false => Err(Violation::new("L1", format!("{kept} instead of {wanted} kept: {before:?}, {after:?}"))),
+    }
+}
+
+#[test]
+fn an_upgrade_replaces_every_machine_once() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+        Box::pin(async move {
+            story::create(world, cloud, |_| ()).await?;
+            world.run_until_idle().await?;
+            let before = machines(world)?;
+            // The version alone is refused by the names of the templates, and nothing is touched.
+            story::patch::<Cluster>(world, NAME, json!({"spec": {"kubernetesVersion": "1.36"}})).await?;
+            world.run_until_idle().await?;
+            let blocked = cluster(world)?;
+            let reason = &blocked["status"]["failureReason"];
+            if *reason != "MachineConfigInvalid" || machines(world)? != before {
+                return Err(Violation::new("L1", format!("not blocked: {}", blocked["status"])));
+            }
+            for config in ["anywhere-cp", "anywhere-md"] {
+                let template = json!({"spec": {"template": {"name": "ubuntu-2404-kube-v1.36.0"}}});
+                story::patch::<CloudStackMachineConfig>(world, config, template).await?;
+            }
+            world.run_until_idle().await?;
+            ready_with(world, 1, 1)?;
+            kept(&before, &machines(world)?, 0)?;
+            let status = cluster(world)?["status"].clone();
+            if status.get("failureMessage").is_some() || status["reconciledGeneration"] != 2 {
+                return Err(Violation::new("L1", format!("not cleaned up: {status}")));
+            }
+            story::delete(world, cloud).await?;
+            nothing_is_left(world, cloud)
+        })
+    }
+    goes_well(play);
+}
+
+#[test]
+fn a_datacenter_that_is_wrong_blocks_its_cluster_until_it_is_mended() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+        Box::pin(async move {
+            story::create(world, cloud, |body| {
+                if body["kind"] == "CloudStackDatacenterConfig" {
+                    body["spec"]["availabilityZones"][0]["credentialsRef"] = "other".into();
+                }
+            })
+            .await?;
+            world.pass(std::time::Duration::from_secs(60)).await?;
+            let status = cluster(world)?["status"].clone();
+            let message = status["failureMessage"].as_str().unwrap_or_default().to_owned();
+            if status["failureReason"] != "DatacenterConfigInvalid"
+                || !message.contains("there is no Secret eksa-system/other")
+            {
+                return Err(Violation::new("L1", format!("not blocked: {status}")));
+            }
+            // The Secret that was missing wakes the datacenter, and that its cluster.
+            let keys = cloud.simulator.credentials("capstan").map_err(story::failed)?;
+            let mut secret = crate::manifests::keys(&keys);
+            secret["metadata"]["name"] = "other".into();
+            let created = world.user()?.create(&crate::manifests::secrets(), SYSTEM, &secret).await;
+            created.map_err(story::failed)?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 1)?;
+            story::delete(world, cloud).await?;
+            nothing_is_left(world, cloud)
+        })
+    }
+    goes_well(play);
+}
