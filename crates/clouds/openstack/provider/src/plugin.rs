@@ -76,8 +76,8 @@ impl Provider for OpenStack {
     }
 
     /// In CAPO's namespace: the provider takes over from it.
-    fn installed(&self) -> Installed {
-        Installed::infrastructure(self.name(), "capo-system")
+    fn installed(&self) -> Option<Installed> {
+        Some(Installed::infrastructure(self.name(), "capo-system"))
     }
 
     fn arguments(&self, command: Command) -> Command {
