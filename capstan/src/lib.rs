@@ -43,6 +43,8 @@ mod providers;
 #[cfg(test)]
 mod reference;
 mod release_files;
+#[cfg(test)]
+mod rights;
 mod scale;
 mod server;
 mod set;

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,15 +23,18 @@ struct Manager {
 impl Manager {
     /// Starts it and waits until it is ready.
     fn start(server: &Server, arguments: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let kubeconfig = server.dir.join("admin.kubeconfig");
+        Self::start_as(&server.dir.join("admin.kubeconfig"), arguments, Stdio::inherit())
+    }
+
+    fn start_as(kubeconfig: &Path, arguments: &[&str], stderr: Stdio) -> Self {
+        let port = free_port();
         let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
             .args(["manager", "--health-address", "127.0.0.1:0", "--webhook-port", &port.to_string()])
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(arguments)
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let mut first = String::new();
@@ -52,6 +56,10 @@ impl Drop for Manager {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 async fn until(what: &str, client: &Remote, path: &str, holds: impl Fn(u16, &Value) -> bool) -> Value {
@@ -131,4 +139,66 @@ async fn one_of_two_managers_leads_and_the_other_takes_over() {
     until("the second leads", &client, lease, taken).await;
     let moved = |_: u16, body: &Value| called(body).is_string() && called(body) != called(&registered);
     until("the second is called", &client, webhooks, moved).await;
+}
+
+/// The documents of a file in the repository.
+fn documents(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(file);
+    let text = std::fs::read_to_string(path).unwrap().replace("@VERSION@", "test");
+    serde_saphyr::from_multiple(&text).unwrap()
+}
+
+fn path_of(object: &Value) -> String {
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let root = if api_version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api_version}") };
+    let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
+    let plural = plural.replace("classs", "classes").replace("policys", "policies");
+    let cluster_wide = ["namespaces", "clusterroles", "clusterrolebindings"].contains(&plural.as_str());
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+    if cluster_wide { format!("{root}/{plural}") } else { format!("{root}/namespaces/{namespace}/{plural}") }
+}
+
+/// The server decides by RBAC, as kube-apiserver does: what the role lacks is refused, logged and fails the life.
+#[tokio::test]
+async fn a_cluster_lives_and_dies_with_the_rights_of_the_packaged_role() {
+    let dir = TempDir::new().unwrap();
+    let server = Server::start(dir.path(), &["--api-only"]);
+    let admin = server.admin();
+    let wanted = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"];
+    for object in documents("packaging/manifests/manager.yaml") {
+        if wanted.contains(&object["kind"].as_str().unwrap_or_default()) {
+            let (code, created) = ask(&admin, Method::POST, &path_of(&object), &object).await;
+            assert_eq!(code, 201, "{created}");
+        }
+    }
+    let token = "/api/v1/namespaces/capstan-system/serviceaccounts/capstan/token";
+    let (code, issued) =
+        ask(&admin, Method::POST, token, &json!({"spec": {"expirationSeconds": 3600}})).await;
+    assert_eq!(code, 201, "{issued}");
+    let kubeconfig = std::fs::read_to_string(server.dir.join("admin.kubeconfig")).unwrap();
+    let mut kubeconfig: Value = serde_saphyr::from_str(&kubeconfig).unwrap();
+    kubeconfig["users"][0]["user"] = json!({"token": issued["status"]["token"]});
+    let path = dir.path().join("manager.kubeconfig");
+    std::fs::write(&path, kubeconfig.to_string()).unwrap();
+
+    let log = dir.path().join("manager.log");
+    let simulator_port = format!("--simulator-port={}", free_port());
+    let arguments = ["--install-crds", "--simulator", "--simulator-instant", &simulator_port];
+    let stderr = std::fs::File::create(&log).unwrap();
+    let manager = Manager::start_as(&path, &arguments, stderr.into());
+    for object in ["examples/cni.yaml", "examples/sim-cluster.yaml"].into_iter().flat_map(documents) {
+        let (code, created) = ask(&admin, Method::POST, &path_of(&object), &object).await;
+        assert_eq!(code, 201, "{created}");
+    }
+    let cluster = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/quick";
+    let available = |_: u16, body: &Value| {
+        let conditions = body["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.into_iter().any(|it| it["type"] == "Available" && it["status"] == "True")
+    };
+    until("the cluster is available", &admin, cluster, available).await;
+    assert_eq!(ask(&admin, Method::DELETE, cluster, &Value::Null).await.0, 200);
+    until("the cluster is gone", &admin, cluster, |code, _| code == 404).await;
+    manager.stop();
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(!log.contains("forbidden"), "{log}");
 }

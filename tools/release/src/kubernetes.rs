@@ -193,8 +193,11 @@ mod tests {
     fn chart_and_manifests_grant_the_same() {
         let chart = release().source_text("packaging/helm/capstan/templates/rbac.yaml").unwrap();
         let rules = chart.split("\nrules:\n").nth(1).unwrap().split("\n{{-").next().unwrap();
-        let of_chart: Value = serde_saphyr::from_str(rules).unwrap();
-        for name in ["capstan-manager.yaml", "infrastructure-components.yaml"] {
+        for (name, manager) in
+            [("capstan-manager.yaml", "capstan"), ("infrastructure-components.yaml", "capstan-cloudstack")]
+        {
+            let rules = rules.replace("{{ .Release.Name }}", manager);
+            let of_chart: Value = serde_saphyr::from_str(&rules).unwrap();
             let objects = documents(&text(name));
             let role = objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap();
             assert_eq!(role["rules"], of_chart, "{name}");

@@ -128,6 +128,11 @@ impl Caches {
         cache
     }
 
+    /// The kinds that are watched, or will be.
+    pub fn kinds(&self) -> Vec<KindName> {
+        self.0.by_kind.read().keys().cloned().collect()
+    }
+
     fn scope(&self) -> WatchScope {
         WatchScope { namespace: self.0.namespace.clone(), labels: String::new() }
     }

@@ -2,10 +2,12 @@
 //!
 //! A cluster of simulated machines is created, scaled, upgraded and deleted while managers are killed, hand over and
 //! restart. kubectl uses our webhooks. A manager of one namespace ignores the others. No program may log a warning.
+//! Managers have the rights of the role in `packaging/manifests/manager.yaml` and no other.
 //!
 //! The simulated machines are in a process of their own, `capstan sim site`, and survive their managers as real ones
 //! do.
 
+mod account;
 pub mod failover;
 pub mod mixed;
 mod tally;
@@ -57,8 +59,9 @@ pub async fn run(options: Options) -> Result<()> {
     let api = server.api()?;
     let folder = workdir.folder("managers")?;
     let site = Site::start(&folder, &binary).await?;
-    let bed = Bed { folder, binary, kubeconfig: server.kubeconfig.clone(), site };
-    lap.end("server and site ready");
+    let kubeconfig = account::create(&api, &server.kubeconfig, &folder).await?;
+    let bed = Bed { folder, binary, kubeconfig, site };
+    lap.end("server, site and service account ready");
 
     let mut first = bed.start("first", &["--install-crds"]).await?;
     let mut second = bed.start("second", &["--install-crds"]).await?;
@@ -195,7 +198,8 @@ async fn one_namespace(bed: &Bed, api: &Api) -> Result<Manager> {
     for namespace in ["watched", "ignored"] {
         api.post("/api/v1/namespaces", &json!({"metadata": {"name": namespace}})).await?.success()?;
     }
-    let mut manager = bed.start("of-one-namespace", &["--namespace=watched"]).await?;
+    // The role is for objects of one name, which is otherwise derived from the namespace.
+    let mut manager = bed.start("of-one-namespace", &["--namespace=watched", "--name=capstan"]).await?;
     let path = |namespace: &str| format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{namespace}/clusters");
     let mut clusters = examples(&["sim-cluster.yaml"])?;
     let cluster = clusters.iter_mut().find(|object| object["kind"] == "Cluster");
