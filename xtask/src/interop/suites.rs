@@ -42,6 +42,7 @@ pub enum Against {
     KubernetesPython,
     KubeRs,
     Containerd,
+    Dex,
     /// Our own guarantees; no other program.
     Capstan,
 }
@@ -61,6 +62,7 @@ impl Against {
             Self::KubernetesPython => ("kubernetes (Python)", ""),
             Self::KubeRs => ("kube-rs", ""),
             Self::Containerd => ("containerd", at::CONTAINERD),
+            Self::Dex => ("Dex", at::DEX),
             Self::Capstan => ("Capstan itself", ""),
         };
         format!("{name} {version}").trim_end().to_owned()
@@ -204,6 +206,12 @@ pub const SUITES: &[Suite] = &[
         ],
         uses: &[API, &["tests/kubectl-parity/setup.yaml"]],
         ..suite("raw-parity", 75)
+    },
+    Suite {
+        against: &[Against::Dex],
+        about: &["crates/kubernetes/oidc/**", "tests/interop/src/kubernetes/oidc/**"],
+        uses: &[API, BINARY],
+        ..suite("oidc", 90)
     },
     Suite {
         against: &[Against::Kubernetes],
