@@ -11,11 +11,12 @@ use capstan_cloudstack_client::model::{MachineState, Network, VirtualMachine};
 use capstan_cloudstack_client::{
     Client, Error, JobId, JobState, LoadBalancerRuleId, VirtualMachineId, ZoneId,
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::deployments::{Deployment, Deployments};
 use crate::drift::{DriftDetector, NetworkInventory, Polled};
+use crate::quota::QuotaGauge;
 
 /// Maximum age of a cached machine that is being deployed or deleted.
 pub(crate) const MOVING: Duration = Duration::from_millis(2500);
@@ -38,7 +39,7 @@ pub struct MachineSnapshot {
 
 /// What the cloud lists for one account.
 #[derive(Default)]
-pub(crate) struct AccountCache(Mutex<Cached>, Mutex<DriftDetector>);
+pub(crate) struct AccountCache(Mutex<Cached>, Mutex<DriftDetector>, Mutex<QuotaGauge>);
 
 #[derive(Default)]
 struct Cached {
@@ -222,6 +223,11 @@ impl AccountCache {
         after: Instant,
     ) -> Result<(Instant, Arc<NetworkInventory>), Error> {
         self.1.lock().await.inventory(client, scope, after).await
+    }
+
+    /// What is left of the limits of the account.
+    pub(crate) async fn quota(&self) -> MutexGuard<'_, QuotaGauge> {
+        self.2.lock().await
     }
 
     /// Drops what is cached of a machine.

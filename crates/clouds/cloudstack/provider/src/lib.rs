@@ -32,6 +32,7 @@ mod machine;
 mod machine_template;
 mod outlook;
 mod plugin;
+mod quota;
 mod refusal;
 mod removal;
 mod state_checker;

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use capstan_cloudstack_client::commands::{ListAccounts, ListProjects};
 use capstan_cloudstack_client::model::{Quota, ServiceOffering};
+use capstan_cloudstack_client::{Class, Error};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, CloudStackMachineSpec};
+use capstan_controller::Outcome;
 use capstan_provider_kit::{Secret, Size};
 
 use crate::clouds::{Access, Clouds, secret_of};
-use crate::error::CloudError;
+use crate::code;
+use crate::error::{CloudError, failed};
 use crate::failure_domain::zone;
 use crate::machine;
+use crate::quota::Amounts;
 
 /// A machine that somebody may order.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,12 +72,29 @@ impl Clouds {
 }
 
 /// What an offering gives; where it leaves that open, what the machine asks for.
-fn size(offering: &ServiceOffering, spec: &CloudStackMachineSpec) -> Option<Size> {
+pub(crate) fn size(offering: &ServiceOffering, spec: &CloudStackMachineSpec) -> Option<Size> {
     let asked = |name: &str| spec.details.get(name).and_then(|text| text.parse().ok());
     Some(Size {
         cpus: offering.cpunumber.map(u64::from).or_else(|| asked("cpuNumber"))?,
         memory_mib: offering.memory.or_else(|| asked("memory"))?,
     })
+}
+
+impl Access {
+    /// Takes an order's part of what the account or project has left. Fails, so that nothing is sent, if that is too little.
+    /// `needed` may be more than the order takes: what orders that have to follow it take.
+    pub(crate) async fn take(&self, needed: &Amounts, taken: &Amounts) -> Result<(), Outcome> {
+        let asked = self.cache.quota().await.take(needed, taken, async { left(self).await.ok() }).await;
+        asked.map_err(|exceeded| Outcome::failed(code::QUOTA, exceeded.to_string()))
+    }
+
+    /// The end of an order that the cloud refused: it may know of other limits than were told.
+    pub(crate) async fn refused(&self, error: &Error) -> Outcome {
+        if error.class() == Class::Limit {
+            self.cache.quota().await.forget();
+        }
+        failed(error, &self.secret)
+    }
 }
 
 /// What the project or account has left. Roles need not allow to ask.

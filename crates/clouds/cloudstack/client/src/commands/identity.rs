@@ -98,6 +98,19 @@ pub struct ListResourceLimits {
     pub scope: Scope,
 }
 
+/// Sets a limit of an account. For administrators.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpdateResourceLimit {
+    /// The kind, by number: 0 machines, 1 public addresses, 2 volumes, 6 networks, 8 processors, 9 memory.
+    pub resourcetype: u32,
+    /// The most it may have; -1 for no limit.
+    pub max: i64,
+    /// Its name.
+    pub account: String,
+    /// Its domain.
+    pub domainid: DomainId,
+}
+
 lists! {
     ListDomains: "listDomains" => "domain" Domain;
     ListAccounts: "listAccounts" => "account" Account;
@@ -111,4 +124,5 @@ jobs! {
 calls! {
     GetUser: "getUser" => "user" User;
     GetUserKeys: "getUserKeys" => "userkeys" UserKeys;
+    UpdateResourceLimit: "updateResourceLimit" => "resourcelimit" ResourceLimit;
 }

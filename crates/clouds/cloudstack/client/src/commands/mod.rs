@@ -29,7 +29,7 @@ pub use firewall::{
 };
 pub use identity::{
     CreateProject, GetUser, GetUserKeys, ListAccounts, ListDomains, ListProjects, ListResourceLimits,
-    ListUsers,
+    ListUsers, UpdateResourceLimit,
 };
 pub use jobs::{ListAsyncJobs, QueryAsyncJobResult};
 pub use kubernetes::{

@@ -220,6 +220,7 @@ impl Controller for IsolatedNetworks {
             }
             Err(outcome) => {
                 self.ledger.forget(&object.key());
+                access.cache.quota().await.forget();
                 outcome
             }
         }

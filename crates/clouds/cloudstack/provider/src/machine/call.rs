@@ -266,6 +266,10 @@ async fn deploy(
         );
         return Outcome::failed(code::BOOT_DATA, message);
     }
+    let amounts = order.amounts();
+    if let Err(exceeded) = access.take(&amounts, &amounts).await {
+        return exceeded;
+    }
     match access.client.start(&order.request(name, user_data)).await {
         Ok(taken) => {
             if let Some(id) = &taken.id {
@@ -278,7 +282,7 @@ async fn deploy(
             let mend = "shorten files and commands of the bootstrap configuration";
             Outcome::failed(code::BOOT_DATA, format!("{error}; {mend}"))
         }
-        Err(error) => failed(&error, &access.secret),
+        Err(error) => access.refused(&error).await,
     }
 }
 

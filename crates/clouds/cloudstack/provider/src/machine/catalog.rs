@@ -8,7 +8,7 @@ use capstan_cloudstack_client::commands::{
 };
 use capstan_cloudstack_client::model::{DiskOffering, Network, ServiceOffering, Template};
 use capstan_cloudstack_client::{Code, Error, ZoneId};
-use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, CloudStackMachineSpec};
+use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, CloudStackMachineSpec, Identifier};
 
 use super::order;
 use crate::account_cache::JUST_NOW;
@@ -44,7 +44,7 @@ impl Catalog {
         let zone: ZoneId = domain.zone.id.as_str().into();
         Ok(Self {
             owner: access.owner.clone(),
-            service_offerings: service_offerings(spec, &zone, access).await?,
+            service_offerings: service_offerings(&spec.offering, &zone, access).await?,
             templates: templates(spec, &zone, access).await?,
             networks: networks(spec, domain, &zone, access).await?,
             disk_offerings: disk_offerings(spec, &zone, access).await?,
@@ -61,22 +61,29 @@ fn found<T>(answer: Result<Arc<Vec<T>>, Error>, access: &Access) -> Result<Arc<V
     }
 }
 
-async fn service_offerings(
-    spec: &CloudStackMachineSpec,
+/// Offerings among which is the one of an id or name, if there is one.
+pub(crate) async fn service_offerings(
+    wanted: &Identifier,
     zone: &ZoneId,
     access: &Access,
 ) -> Result<Arc<Vec<ServiceOffering>>, CloudError> {
-    let wanted = &spec.offering;
-    let question = match wanted.id.as_str() {
-        "" => ListServiceOfferings {
-            name: Some(wanted.name.clone()),
-            zoneid: Some(zone.clone()),
-            projectid: access.owner.projectid.clone(),
-            ..ListServiceOfferings::default()
-        },
-        id => ListServiceOfferings { id: Some(id.into()), ..ListServiceOfferings::default() },
+    if !wanted.id.is_empty() {
+        let id = Some(wanted.id.as_str().into());
+        let question = ListServiceOfferings { id, ..ListServiceOfferings::default() };
+        return found(access.client.cached(&question).await, access);
+    }
+    // One list of all serves machines of several offerings. A new one is not in a list that was made before.
+    let question = |name: Option<String>| ListServiceOfferings {
+        name,
+        zoneid: Some(zone.clone()),
+        projectid: access.owner.projectid.clone(),
+        ..ListServiceOfferings::default()
     };
-    found(access.client.cached(&question).await, access)
+    let all = found(access.client.cached(&question(None)).await, access)?;
+    if all.iter().any(|offering| offering.name == wanted.name) {
+        return Ok(all);
+    }
+    found(access.client.cached(&question(Some(wanted.name.clone()))).await, access)
 }
 
 async fn templates(
@@ -162,6 +169,6 @@ pub(crate) async fn service_offering(
     zone: &ZoneId,
     access: &Access,
 ) -> Result<ServiceOffering, CloudError> {
-    let found = service_offerings(spec, zone, access).await?;
+    let found = service_offerings(&spec.offering, zone, access).await?;
     order::service_offering(spec, &found).cloned()
 }

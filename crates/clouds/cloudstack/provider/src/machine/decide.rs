@@ -411,7 +411,10 @@ fn tell(
         if let Some(disks) = &look.seen.disks {
             teardown::record(object, disks);
         }
-        let addresses = vm.nic.iter().filter_map(|nic| nic.ipaddress);
+        // The kubelet takes the first: that of the network which leads out. CloudStack promises no order.
+        let mut nics: Vec<_> = vm.nic.iter().collect();
+        nics.sort_by_key(|nic| (!nic.isdefault, nic.deviceid));
+        let addresses = nics.into_iter().filter_map(|nic| nic.ipaddress);
         let internal = |address: std::net::IpAddr| Address {
             kind: "InternalIP".to_owned(),
             address: address.to_string(),

@@ -57,7 +57,7 @@ use placement::Placements;
 use recent::Recent;
 
 pub use call::MachineCall;
-pub(crate) use catalog::{fits, service_offering};
+pub(crate) use catalog::{fits, service_offering, service_offerings};
 pub use namesake::Namesake;
 pub use observe::{Instance, Seen};
 pub use order::Order;

@@ -17,6 +17,8 @@ use super::catalog::Catalog;
 use super::{Seen, preflight, user_data};
 use crate::code;
 use crate::error::CloudError;
+use crate::outlook;
+use crate::quota::Amounts;
 
 /// The order of a machine. Its name is beside it in the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,19 @@ pub struct Order {
     pub boot_data: BootDataRef,
     /// Boot data travels compressed.
     pub gzip: bool,
+    /// What it takes of the limits of the account; none in intents of releases that did not compare them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<MachineSize>,
+}
+
+/// Processors and memory of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSize {
+    /// Processors.
+    pub cpus: u64,
+    /// Mebibytes of memory.
+    pub memory_mib: u64,
 }
 
 /// An interface of a machine.
@@ -93,7 +108,9 @@ impl Order {
         let boot_data = seen.boot_data.as_ref()?;
         let order = || {
             let spec = &object.spec;
-            let offering = service_offering(spec, &catalog.service_offerings)?.id.clone();
+            let offering = service_offering(spec, &catalog.service_offerings)?;
+            let size = outlook::size(offering, spec);
+            let size = size.map(|size| MachineSize { cpus: size.cpus, memory_mib: size.memory_mib });
             let template = template(spec, &machine.spec.version, &catalog.templates)?.id.clone();
             let networks = networks(spec, domain, catalog)?;
             let disk = disk(spec, &catalog.disk_offerings)?;
@@ -117,7 +134,7 @@ impl Order {
                 cluster: cluster.metadata.name.clone(),
                 failure_domain: domain.spec.name.clone(),
                 zone: domain.spec.zone.id.as_str().into(),
-                offering,
+                offering: offering.id.clone(),
                 template,
                 networks,
                 disk,
@@ -128,6 +145,7 @@ impl Order {
                 owner: catalog.owner.clone(),
                 gzip: !spec.uncompressed_user_data.unwrap_or(boot_data.ignition),
                 boot_data: boot_data.reference.clone(),
+                size,
             })
         };
         Some(order())
@@ -136,6 +154,19 @@ impl Order {
     /// User data made from the boot data that the order refers to.
     pub(super) fn user_data(&self, boot_data: Vec<u8>) -> Result<UserData, CloudError> {
         user_data::render(boot_data, &self.display_name, &self.failure_domain, self.gzip)
+    }
+
+    /// What the machine takes of the limits of the account.
+    pub(super) fn amounts(&self) -> Amounts {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let size = self.size.map_or((0, 0), |size| (number(size.cpus), number(size.memory_mib)));
+        Amounts {
+            machines: 1,
+            cpus: size.0,
+            memory_mib: size.1,
+            volumes: 1 + i64::from(self.disk.is_some()),
+            ..Amounts::default()
+        }
     }
 
     /// The order in CloudStack's words.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use capstan_capi_core::owners;
 use capstan_capi_types::core::Cluster;
-use capstan_cloudstack_client::commands::{ListServiceOfferings, ListTemplates};
+use capstan_cloudstack_client::ZoneId;
+use capstan_cloudstack_client::commands::ListTemplates;
 use capstan_cloudstack_client::model::{ServiceOffering, Template};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
@@ -23,6 +24,7 @@ use capstan_object::{Key, Object};
 use crate::clouds::{Access, Clouds};
 use crate::cluster::infrastructure_of;
 use crate::error::CloudError;
+use crate::machine::service_offerings;
 
 /// The controller of CloudStackMachineTemplates.
 pub struct MachineTemplates {
@@ -111,25 +113,20 @@ async fn offered(
     access: &Access,
 ) -> Result<Offered, CloudError> {
     let spec = &object.spec.template.spec;
-    let zone = Some(domain.spec.zone.id.as_str().into());
+    let zone: ZoneId = domain.spec.zone.id.as_str().into();
     let named = |wanted: &Identifier| Some(wanted.name.clone()).filter(|_| wanted.id.is_empty());
     let id = |wanted: &Identifier| Some(wanted.id.clone()).filter(|id| !id.is_empty());
     // The same questions as when a machine is ordered: the answers are remembered for it.
-    let offerings = ListServiceOfferings {
-        id: id(&spec.offering).map(Into::into),
-        name: named(&spec.offering),
-        zoneid: zone.clone().filter(|_| spec.offering.id.is_empty()),
-        projectid: access.owner.projectid.clone().filter(|_| spec.offering.id.is_empty()),
-    };
+    let offerings = service_offerings(&spec.offering, &zone, access).await?;
+    let is_named = |it: &&ServiceOffering| !spec.offering.id.is_empty() || it.name == spec.offering.name;
     let templates = ListTemplates {
         id: id(&spec.template).map(Into::into),
         name: named(&spec.template),
-        zoneid: zone,
+        zoneid: Some(zone),
         scope: access.scope(),
         ..ListTemplates::default()
     };
     let explain = |error: capstan_cloudstack_client::Error| access.explain(&error);
-    let offerings = access.client.cached(&offerings).await.map_err(explain)?;
     let templates = access.client.cached(&templates).await.map_err(explain)?;
-    Ok(Offered { offering: offerings.first().cloned(), template: templates.first().cloned() })
+    Ok(Offered { offering: offerings.iter().find(is_named).cloned(), template: templates.first().cloned() })
 }

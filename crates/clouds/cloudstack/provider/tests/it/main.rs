@@ -10,8 +10,10 @@ mod hasty;
 #[allow(dead_code, reason = "`examples/cloudstack-faults.rs` runs the rest of them")]
 mod lives;
 mod manifests;
+mod nics;
 mod orders;
 mod outlook;
+mod quota;
 mod removal;
 mod scenarios;
 mod sharing;

@@ -87,7 +87,7 @@ fn an_order_that_another_release_or_plane_made_is_found_and_not_made_again() {
 
 /// Calls for a cluster of one and one without the two polls a minute: 19 until it is Available, and two for its tags ten
 /// minutes later.
-const CALLS: [(&str, u64); 13] = [
+const CALLS: [(&str, u64); 14] = [
     ("assignToLoadBalancerRule", 1),
     ("associateIpAddress", 1),
     ("createEgressFirewallRule", 1),
@@ -95,9 +95,10 @@ const CALLS: [(&str, u64); 13] = [
     ("createNetwork", 1),
     ("createTags", 1),
     ("deployVirtualMachine", 2),
+    ("listAccounts", 1),
     ("listNetworkOfferings", 1),
     ("listNetworks", 1),
-    ("listServiceOfferings", 2),
+    ("listServiceOfferings", 1),
     ("listTemplates", 1),
     ("listZones", 1),
     ("queryAsyncJobResult", 7),

@@ -16,7 +16,7 @@
 //! | slow network, interrupted network | [`a_slow_cloud_is_only_slower`], `failures::requests_and_replies_that_get_lost_on_the_wire_double_nothing` |
 //! | VPC | `vpc::a_cluster_gets_a_vpc_a_tier_and_an_address_and_leaves_none_of_them` |
 //! | CKS cluster | `domains::a_cluster_is_shown_in_cloudstacks_own_list_with_its_machines` |
-//! | several networks | not yet |
+//! | several networks | `nics::machines_have_a_nic_in_each_network_that_they_name_and_the_second_network_stays` |
 //!
 //! | bug | here |
 //! |---|---|
@@ -32,11 +32,11 @@ use std::time::Duration;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Machine, MachineDeployment, label};
 use capstan_cloudstack_client::VolumeId;
-use capstan_cloudstack_client::model::ResourceType;
 use capstan_cloudstack_client::commands::{
     CreateProject, CreateTags, DestroyVirtualMachine, DetachVolume, ListNetworks, ListVirtualMachines,
     ListVolumes, TagPair,
 };
+use capstan_cloudstack_client::model::ResourceType;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::{Deletion, KindName};
 use capstan_harness::{Violation, World, run};
@@ -192,7 +192,7 @@ async fn control_plane_of(world: &World<'_>, template: &str) -> Result<(), Viola
 
 #[test]
 fn an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back() {
-    fn play<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let (kind, body) = manifests::machine_template("huge", "Huge Instance", Shape::EXAMPLE.version);
             world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
@@ -209,7 +209,10 @@ fn an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back() {
                 return Err(wrong(format!("{} new machines, {} old ones: {all:?}", new.len(), old.len())));
             }
             for machine in new {
-                says(machine, &["False", "E-CS-QUOTA", "Requested Resource Amount = 64"])?;
+                says(machine, &["False", "E-CS-QUOTA", "64 processors are needed", "nothing was ordered"])?;
+            }
+            if cloud.calls()["deployVirtualMachine"] != 2 {
+                return Err(wrong("orders beyond the limit were sent"));
             }
             workers_of(world, "cloudy-workers").await?;
             control_plane_of(world, "cloudy-control-plane").await

@@ -15,6 +15,8 @@ use crate::story::{CheckResult, failed};
 
 /// The VPC that manifests name.
 pub const VPC: &str = "clouds";
+/// A network of the tenant's beside that of the cluster.
+pub const STORAGE: &str = "storage";
 /// An address of the shared network that no machine gets.
 pub const SHARED_ADDRESS: &str = "10.99.0.250";
 
@@ -102,6 +104,20 @@ pub fn with_all_features(body: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// A network of the tenant's beside that of the cluster.
+pub fn a_second_network_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let kind = (STORAGE, "DefaultIsolatedNetworkOfferingWithSourceNatService");
+        let range = Range { gateway: Some("10.50.0.1"), ..Range::default() };
+        let networkid = Some(network(cloud, "capstan", kind, range).await?);
+        // The one that it would get with its first machine.
+        let request = AssociateIpAddress { networkid, ..AssociateIpAddress::default() };
+        cloud.client("capstan").run(&request).await.map_err(failed)?;
+        cloud.simulator.forgive();
+        Ok(())
+    })
 }
 
 /// A network that the operator made for all tenants.

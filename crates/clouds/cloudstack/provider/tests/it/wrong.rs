@@ -181,7 +181,7 @@ fn cases() -> Vec<Case> {
             (machine, "/spec", json!({"offering": {"name": "Huge Instance"}})),
             InMachine,
             code::QUOTA,
-            "Requested Resource Amount = 64",
+            "64 processors are needed",
         ),
     ]
 }

@@ -1,0 +1,50 @@
+//! Limits of the account: an order beyond them is reported and not sent.
+
+use std::time::Duration;
+
+use capstan_cloudstack_client::commands::{ListAccounts, UpdateResourceLimit};
+use capstan_cloudstack_types::v1beta3::CloudStackIsolatedNetwork;
+use capstan_controller::KindName;
+use capstan_harness::{Violation, World, run};
+
+use crate::cloud::Cloud;
+use crate::failures::says;
+use crate::story::Act::{Check, Create, Delete, During};
+use crate::story::CheckResult;
+use crate::story::{Script, failed};
+
+const PUBLIC_ADDRESSES: u32 = 1;
+
+/// An administrator sets a limit of the tenant.
+async fn limit(cloud: &Cloud, resourcetype: u32, max: i64) -> Result<(), Violation> {
+    let found = cloud.client("capstan").list(&ListAccounts::default()).await.map_err(failed)?;
+    let domainid =
+        found.into_iter().find_map(|account| account.domainid).ok_or_else(|| failed("no account"))?;
+    let request = UpdateResourceLimit { resourcetype, max, account: "capstan".to_owned(), domainid };
+    cloud.client("admin").call(&request).await.map(drop).map_err(failed)
+}
+
+fn no_address_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(limit(cloud, PUBLIC_ADDRESSES, 0))
+}
+
+fn it_is_told_and_nothing_is_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        world.pass(Duration::from_secs(60)).await?;
+        let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
+        let told = networks.first().ok_or_else(|| failed("no network object"))?;
+        says(told, &["False", "E-CS-QUOTA", "1 public addresses are needed", "leaves 0", "raise the limit"])?;
+        if let Some(sent) = cloud.calls().get("createNetwork") {
+            return Err(failed(format!("{sent} orders were sent")));
+        }
+        limit(cloud, PUBLIC_ADDRESSES, 20).await
+    })
+}
+
+#[test]
+fn a_network_without_an_address_to_come_is_not_ordered_until_the_limit_is_raised() {
+    let acts = [Check(no_address_is_left), During(it_is_told_and_nothing_is_ordered), Create, Delete];
+    let story = Script { bare: true, ..Script::of(&acts) }.expunging_soon().with_failed_jobs(0);
+    let report = run(&story, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
