@@ -17,8 +17,8 @@ pub fn metadata(target: Target) -> Result<Value> {
     Ok(serde_json::from_slice(&output(&mut command)?)?)
 }
 
-/// Builds the static program with the profile for releases.
-pub fn program(target: Target, metadata: &Value, time: u64) -> Result<PathBuf> {
+/// Builds the static program with a profile of Cargo.
+pub fn program(target: Target, profile: &str, metadata: &Value, time: u64) -> Result<PathBuf> {
     let compiler = Command::new(target.c_compiler).arg("--version").output();
     ensure!(
         compiler.is_ok_and(|output| output.status.success()),
@@ -35,7 +35,7 @@ pub fn program(target: Target, metadata: &Value, time: u64) -> Result<PathBuf> {
     let name = target.triple.replace('-', "_");
     let mut command = cargo::command();
     command
-        .args(["build", "--locked", "--profile", "dist", "--package", "capstan", "--target", target.triple])
+        .args(["build", "--locked", "--profile", profile, "--package", "capstan", "--target", target.triple])
         .env("SOURCE_DATE_EPOCH", time.to_string())
         .env("CARGO_ENCODED_RUSTFLAGS", rust_flags)
         .env(format!("CC_{name}"), target.c_compiler)
@@ -46,7 +46,9 @@ pub fn program(target: Target, metadata: &Value, time: u64) -> Result<PathBuf> {
     let status = command.status().context("run cargo build")?;
     ensure!(status.success(), "cargo build for {} ended with {status}", target.triple);
     let folder = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
-    Ok(Path::new(folder).join(target.triple).join("dist/capstan"))
+    // Cargo's own name for the folder of its profile `dev`.
+    let profile = if profile == "dev" { "debug" } else { profile };
+    Ok(Path::new(folder).join(target.triple).join(profile).join("capstan"))
 }
 
 fn cargo_home() -> Result<PathBuf> {

@@ -48,8 +48,11 @@ struct Options {
     /// Build for these targets only
     #[arg(long, value_name = "TRIPLE", value_delimiter = ',', conflicts_with = "binary")]
     target: Vec<String>,
-    /// Name of the container image in charts and manifests, without a tag
-    #[arg(long, default_value = "capstan")]
+    /// Cargo's profile for the programs; a trial is built faster with another
+    #[arg(long, default_value = "dist", conflicts_with = "binary")]
+    profile: String,
+    /// Name of the container image in charts and manifests, with its registry and without a tag
+    #[arg(long, default_value = "localhost/capstan", value_parser = image_name)]
     image: String,
     /// Maintainer in the Debian package
     #[arg(long, default_value = "The Capstan authors <maintainers@capstan.invalid>")]
@@ -60,9 +63,25 @@ struct Options {
     /// Accept programs that need a loader and libraries. For trials: their image does not run
     #[arg(long)]
     allow_dynamic: bool,
+    /// Pack only what is installed on a Kubernetes: chart, manifests, the repository of clusterctl
+    #[arg(long)]
+    kubernetes_only: bool,
     /// Render the packed chart with Helm's engine, built from its Go module, and compare it with the plain manifest
     #[arg(long)]
     render_chart: bool,
+}
+
+/// clusterctl refuses components whose image has no registry.
+fn image_name(name: &str) -> Result<String, String> {
+    let registry = name.split_once('/').map(|(registry, _)| registry).unwrap_or_default();
+    let (path, last) = name.rsplit_once('/').unwrap_or(("", name));
+    let has_registry = registry == "localhost" || registry.contains(['.', ':']);
+    match has_registry && !path.is_empty() && !last.is_empty() && !last.contains([':', '@']) {
+        true => Ok(name.to_owned()),
+        false => {
+            Err("not a registry and a path without a tag, such as registry.example.org/capstan".to_owned())
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -111,10 +130,16 @@ fn run(options: &Options) -> Result<()> {
         notices: sbom::notices(&metadata)?,
     };
     empty(&out)?;
-    for program in &programs {
-        pack(&release, program, &out)?;
-    }
-    for (name, bytes) in once(&release, &metadata)? {
+    let files = match options.kubernetes_only {
+        true => kubernetes::pack(&release)?,
+        false => {
+            for program in &programs {
+                pack(&release, program, &out)?;
+            }
+            once(&release, &metadata)?
+        }
+    };
+    for (name, bytes) in files {
         write(&out, &name, &bytes)?;
     }
     if options.render_chart {
@@ -135,7 +160,7 @@ fn programs(options: &Options, time: u64) -> Result<Vec<Program>> {
             named => named.iter().map(|triple| target::find(triple)).collect::<Result<_>>()?,
         };
         for target in targets {
-            paths.push(build::program(target, &build::metadata(target)?, time)?);
+            paths.push(build::program(target, &options.profile, &build::metadata(target)?, time)?);
         }
     }
     let mut programs: Vec<Program> = Vec::new();
@@ -210,6 +235,17 @@ fn write(out: &Path, name: &str, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_has_a_registry_and_no_tag() {
+        for name in ["localhost/capstan", "ghcr.io/a/capstan", "10.0.0.1:5000/capstan"] {
+            assert_eq!(image_name(name).as_deref(), Ok(name));
+        }
+        for name in ["capstan", "a/capstan", "ghcr.io/capstan:1", "ghcr.io/", "", "ghcr.io/capstan@sha256:0"]
+        {
+            assert!(image_name(name).is_err(), "{name}");
+        }
+    }
 
     #[test]
     fn a_folder_of_something_else_is_not_emptied() {

@@ -358,14 +358,16 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         against: &[Against::ClusterApi],
-        peers: &[KUBECTL, CLUSTERCTL, DRIVERS, CAPD],
+        peers: &[KUBE, CLUSTERCTL, DRIVERS, CAPD],
         about: &[
             "crates/capi/**",
+            "packaging/clusterctl/**",
+            "templates/cloudstack/**",
             "tests/interop/src/cluster_api/clusterctl/**",
             "tests/interop/src/cluster_api/upstream/**",
         ],
         uses: &[API, CONTROLLERS, SIM, BINARY],
-        ..suite("clusterctl", 150)
+        ..suite("clusterctl", 190)
     },
     Suite {
         against: &[Against::Kubernetes],

@@ -34,6 +34,18 @@ pub fn write_access(path: &Path, access: &Access) -> Result<()> {
     std::fs::write(path, config.to_string()).with_context(|| format!("write {}", path.display()))
 }
 
+/// Writes a kubeconfig with a bearer token for the server of another one.
+pub fn write_token(path: &Path, access: &Access, token: &str) -> Result<()> {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "bed",
+        "clusters": [{"name": "bed", "cluster": {
+            "server": access.url, "certificate-authority-data": BASE64.encode(&access.authority_pem)}}],
+        "users": [{"name": "token", "user": {"token": token}}],
+        "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "token"}}],
+    });
+    std::fs::write(path, config.to_string()).with_context(|| format!("write {}", path.display()))
+}
+
 /// Server, CA and client certificate of a kubeconfig's current context.
 #[derive(Clone, Debug)]
 pub struct Access {

@@ -37,7 +37,7 @@ enum Flags {
 /// Webhook port of CAPC, whatever its flags say.
 const CAPC_WEBHOOKS: u16 = 9443;
 
-const CORE: Manager = Manager {
+pub const CORE: Manager = Manager {
     program: "capi-core",
     module: CLUSTER_API_MODULE,
     version: CLUSTER_API,

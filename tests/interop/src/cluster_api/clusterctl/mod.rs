@@ -2,6 +2,7 @@
 
 mod describe;
 mod identity;
+mod init;
 mod moved;
 mod own;
 mod rollout;
@@ -12,6 +13,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::bed::{Flavour, capstan};
+use crate::cargo;
 use crate::cluster_api::upstream;
 
 /// Whose controllers manage the clusters.
@@ -21,6 +23,8 @@ enum Part {
     Upstream,
     /// Our own.
     Own,
+    /// `clusterctl init` with the files of a release, on kube-apiserver.
+    Init,
 }
 
 #[derive(Debug, Args)]
@@ -34,6 +38,9 @@ pub struct Options {
     /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
+    /// The program that packs releases [default: built with the profile `ci`]
+    #[arg(long, env = "CAPSTAN_RELEASE_BIN")]
+    capstan_release: Option<PathBuf>,
 }
 
 pub async fn run(options: Options) -> Result<()> {
@@ -42,6 +49,14 @@ pub async fn run(options: Options) -> Result<()> {
     if runs(Part::Own) {
         println!("our own controllers");
         own::run(&binary).await?;
+    }
+    if runs(Part::Init) {
+        println!("clusterctl init");
+        let packer = match options.capstan_release {
+            Some(path) => std::path::absolute(path)?,
+            None => cargo::suite_program("capstan-release")?,
+        };
+        init::run(&binary, &packer).await?;
     }
     if runs(Part::Upstream) {
         println!("upstream's managers");
