@@ -118,7 +118,7 @@ fn the_command_reference_is_up_to_date() {
 }
 
 /// (command, has `--output`, has `--dry-run`)
-const COMMANDS: [(&str, bool, bool); 31] = [
+const COMMANDS: [(&str, bool, bool); 32] = [
     // Run until they are stopped.
     ("server", false, false),
     ("demo", false, false),
@@ -127,6 +127,7 @@ const COMMANDS: [(&str, bool, bool); 31] = [
     // Write or print manifests.
     ("init", false, false),
     ("generate", false, false),
+    ("import-credentials", false, false),
     // Shows a live view, or a line for every transition.
     ("up", false, true),
     ("plan", true, false),

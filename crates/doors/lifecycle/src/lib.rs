@@ -16,6 +16,7 @@ mod cloud;
 pub mod cluster;
 pub mod cni;
 pub mod code;
+pub mod credentials;
 pub mod datacenter;
 pub mod definitions;
 pub mod endpoint;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use capstan_capi_types::admission::Rules;
 use capstan_cloudstack_provider::Clouds;
 use capstan_controller::{Code, Env, Runtime, TcpDial};
-use capstan_provider_kit::{Installed, OpenedProvider, Provider, ProviderError, RunningProvider};
+use capstan_provider_kit::{Installed, OpenedProvider, Provider, ProviderError, RunningProvider, Subcommand};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::cluster::Settings;
 use crate::cni::Cni;
 use crate::release::Releases;
-use crate::{admission, code, definitions};
+use crate::{admission, code, credentials, definitions};
 
 /// EKS Anywhere's API for clusters on CloudStack.
 pub struct Lifecycle {
@@ -28,12 +28,13 @@ impl Lifecycle {
     }
 }
 
-/// Flags of the lifecycle API.
+/// Flags of the lifecycle API. It is off by default: with it `kubectl get clusters` is ambiguous, since its kind has the
+/// plural of Cluster API's.
 #[derive(clap::Args)]
 #[group(skip)]
 struct Flags {
     /// Serve EKS Anywhere's API for clusters on CloudStack: Cluster, CloudStackDatacenterConfig, CloudStackMachineConfig
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     lifecycle: bool,
     /// File with the Kubernetes releases that such clusters may have; docs/lifecycle.md shows one
     #[arg(long, value_name = "FILE")]
@@ -105,6 +106,10 @@ impl Provider for Lifecycle {
         Flags::augment_args(command)
     }
 
+    fn commands(&self) -> Vec<Subcommand> {
+        vec![credentials::command()]
+    }
+
     fn open<'a>(&'a self, matches: &'a ArgMatches, _: &'a Env) -> BoxFuture<'a, OpenedProvider> {
         let flags = Flags::from_arg_matches(matches)
             .map_err(|error| ProviderError::caused_by("the flags of --lifecycle", error));
@@ -127,5 +132,32 @@ struct Running {
 impl RunningProvider for Running {
     fn add_controllers(&self, runtime: &mut Runtime) {
         crate::add_controllers(runtime, &self.clouds, Arc::new(TcpDial), &self.settings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_cloudstack_provider::OverNetwork;
+
+    use super::*;
+
+    #[test]
+    fn it_is_served_if_asked_for() {
+        let lifecycle = Lifecycle::reaching(Clouds::new(Arc::new(OverNetwork)));
+        let served = |arguments: &[&'static str]| {
+            let command = lifecycle.arguments(Command::new("server"));
+            let matches = command.get_matches_from([&["server"], arguments].concat());
+            Flags::from_arg_matches(&matches).expect("flags").lifecycle
+        };
+        assert!(!served(&[]));
+        assert!(served(&["--lifecycle=true"]));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named() {
+        let file = PathBuf::from("/nonexistent/releases.yaml");
+        let flags = Flags { lifecycle: true, lifecycle_releases: Some(file), lifecycle_cni: None };
+        let error = flags.settings().err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("cannot read /nonexistent/releases.yaml"));
     }
 }
