@@ -2,7 +2,7 @@
 
 use capstan_capi_types::core::{Machine, MachineDeployment, label};
 use capstan_controller::KindName;
-use capstan_harness::{Violation, World, run};
+use capstan_harness::{Fault, Violation, World, run};
 use capstan_lifecycle::types::{CloudStackMachineConfig, Cluster};
 use capstan_object::Key;
 use serde_json::json;
@@ -55,18 +55,46 @@ fn nothing_is_left(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     }
 }
 
+/// The example is applied, becomes ready, and is deleted.
+fn created_and_deleted<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+    Box::pin(async move {
+        story::create(world, cloud, |_| ()).await?;
+        world.run_until_idle().await?;
+        ready_with(world, 1, 1)?;
+        story::delete(world, cloud).await?;
+        nothing_is_left(world, cloud)
+    })
+}
+
 #[test]
 fn one_file_becomes_a_cluster_and_goes_without_a_trace() {
-    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
-        Box::pin(async move {
-            story::create(world, cloud, |_| ()).await?;
-            world.run_until_idle().await?;
-            ready_with(world, 1, 1)?;
-            story::delete(world, cloud).await?;
-            nothing_is_left(world, cloud)
-        })
+    goes_well(created_and_deleted);
+}
+
+/// The number of the first effect of the cluster controller on a kind.
+fn first(trace: &str, verb: &str, kind: &str) -> usize {
+    let effect = format!("lifecycle-cluster: {verb} {kind}.");
+    let line = trace.lines().find(|line| line.contains(&effect)).expect("an effect");
+    let number = line.split_whitespace().find_map(|word| word.strip_prefix('#')).expect("a number");
+    number.parse().expect("a number")
+}
+
+#[test]
+fn a_crash_or_a_lost_answer_leaves_neither_two_of_anything_nor_a_trace() {
+    let script = Script(created_and_deleted);
+    let reference = run(&script, 1, &[]);
+    assert!(reference.violation.is_none(), "{}", reference.transcript());
+    let number = |verb, kind| first(&reference.trace.text(), verb, kind);
+    for fault in [
+        Fault::CrashAfter(number("apply", "clusters")),
+        Fault::LoseReply(number("apply", "cloudstackmachinetemplates")),
+        Fault::CrashAfter(number("apply", "kubeadmcontrolplanes")),
+        Fault::LoseReply(number("apply", "machinedeployments")),
+        Fault::CrashAfter(number("delete", "clusters")),
+    ] {
+        let report = run(&script, 1, &[fault]);
+        assert!(report.violation.is_none(), "{}", report.transcript());
     }
-    goes_well(play);
 }
 
 #[test]
