@@ -73,7 +73,10 @@ type Credentials = (Key, String, String);
 struct Held {
     /// Version of the Secret.
     version: String,
-    access: Access,
+    /// Kept also while Keystone rejects it: the client does not ask again at once, which would lock the user out.
+    client: Client,
+    /// Known once Keystone accepted the credentials.
+    project: Option<Arc<Project>>,
 }
 
 impl Clouds {
@@ -93,10 +96,23 @@ impl Clouds {
         let outline = view.get::<SecretOutline>(&secret)?.ok_or_else(|| missing(&secret))?;
         let credentials = (secret, reference.cloud_name.clone(), reference.region.clone());
         let version = &outline.metadata.resource_version;
-        if let Some(held) = self.0.held.lock().get(&credentials).filter(|held| held.version == *version) {
-            return Ok(held.access.clone());
-        }
+        let known = {
+            let held = self.0.held.lock();
+            let held = held.get(&credentials).filter(|held| held.version == *version);
+            held.map(|held| (held.client.clone(), held.project.clone()))
+        };
         let secret = &credentials.0;
+        match known {
+            Some((client, Some(project))) => return Ok(Access { client, project }),
+            Some((client, None)) => {
+                let access = self.project_of(client, reference, secret).await?;
+                if let Some(held) = self.0.held.lock().get_mut(&credentials) {
+                    held.project = Some(access.project.clone());
+                }
+                return Ok(access);
+            }
+            None => {}
+        }
         let content = view.client().get::<Secret>(secret).await.map_err(|error| {
             CloudError::new(
                 code::SECRET,
@@ -105,10 +121,12 @@ impl Clouds {
             )
         })?;
         let content = content.ok_or_else(|| missing(secret))?;
-        let access = self.open(reference, secret, &content).await?;
+        let client = self.client(reference, secret, &content)?;
         let version = content.metadata.resource_version;
-        self.0.held.lock().insert(credentials, Held { version, access: access.clone() });
-        Ok(access)
+        let opened = self.project_of(client.clone(), reference, secret).await;
+        let project = opened.as_ref().ok().map(|access| access.project.clone());
+        self.0.held.lock().insert(credentials, Held { version, client, project });
+        opened
     }
 
     /// A client with the credentials in a Secret.
@@ -118,20 +136,37 @@ impl Clouds {
         secret: &Key,
         content: &Secret,
     ) -> Result<Access, CloudError> {
+        self.project_of(self.client(reference, secret, content)?, reference, secret).await
+    }
+
+    fn client(
+        &self,
+        reference: &OpenStackIdentityReference,
+        secret: &Key,
+        content: &Secret,
+    ) -> Result<Client, CloudError> {
         let cloud = settings(reference, secret, content)?;
-        let wrong =
-            |why: String| CloudError::new(code::SECRET, "SecretInvalid", format!("Secret {secret}: {why}"));
-        let transport = self.0.connect.transport(&cloud).map_err(wrong)?;
-        let keystone = cloud.identity_url.to_string();
-        let region = cloud.region.clone().unwrap_or_default();
-        let client = Client::with_clock(cloud, transport, Policy::default(), self.0.connect.clock());
+        let transport = self.0.connect.transport(&cloud).map_err(|why| invalid(secret, &why))?;
+        Ok(Client::with_clock(cloud, transport, Policy::default(), self.0.connect.clock()))
+    }
+
+    /// The project that credentials lead to.
+    async fn project_of(
+        &self,
+        client: Client,
+        reference: &OpenStackIdentityReference,
+        secret: &Key,
+    ) -> Result<Access, CloudError> {
+        let keystone = client.cloud().identity_url.to_string();
+        let region = client.cloud().region.clone().unwrap_or_default();
         let token = client.token().await.map_err(|error| {
             let cause = CloudError::of(&error);
             let message = format!("{} (cloud {} of Secret {secret})", cause.message, reference.cloud_name);
             CloudError { message, ..cause }
         })?;
         let project = token.project_id().map(str::to_owned).ok_or_else(|| {
-            wrong(format!("cloud {} names no project: add project_id or project_name", reference.cloud_name))
+            let cloud = &reference.cloud_name;
+            invalid(secret, &format!("cloud {cloud} names no project: add project_id or project_name"))
         })?;
         let mut projects = self.0.projects.lock();
         let project = projects
@@ -140,6 +175,10 @@ impl Clouds {
             .clone();
         Ok(Access { client, project })
     }
+}
+
+fn invalid(secret: &Key, why: &str) -> CloudError {
+    CloudError::new(code::SECRET, "SecretInvalid", format!("Secret {secret}: {why}"))
 }
 
 fn missing(secret: &Key) -> CloudError {
@@ -184,13 +223,11 @@ fn settings(
     secret: &Key,
     content: &Secret,
 ) -> Result<Cloud, CloudError> {
-    let wrong =
-        |why: String| CloudError::new(code::SECRET, "SecretInvalid", format!("Secret {secret}: {why}"));
-    let text = content.text(CLOUDS_YAML).map_err(|error| wrong(error.to_string()))?;
+    let text = content.text(CLOUDS_YAML).map_err(|error| invalid(secret, &error.to_string()))?;
     let region = Some(reference.region.as_str()).filter(|region| !region.is_empty());
     let cloud = CloudsYaml::parse(&text, None, None)
         .and_then(|clouds| clouds.cloud(Some(&reference.cloud_name), region))
-        .map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| invalid(secret, &error.to_string()))?;
     Ok(match content.data.get(CA).filter(|pem| !pem.is_empty()) {
         Some(pem) => cloud.with_ca(pem.clone()),
         None => cloud,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use capstan_controller::{Code, Controller, Decision, ObserveError, Outcome, Wait};
-use capstan_openstack_client::{Class, Error};
+use capstan_openstack_client::{Class, Error, Refusal};
 
 use crate::code;
 
@@ -27,7 +27,8 @@ impl CloudError {
 
     /// The meaning of a client error.
     pub(crate) fn of(error: &Error) -> Self {
-        let with = |fix: &str| format!("{error}; {fix}");
+        let what = described(error);
+        let with = |fix: &str| format!("{what}; {fix}");
         match error.class() {
             Class::Credentials => Self::new(
                 code::CREDENTIALS,
@@ -42,20 +43,18 @@ impl CloudError {
             Class::Quota => {
                 Self::new(code::QUOTA, "OpenStackError", with("raise the quota or delete what is not used"))
             }
-            Class::Capacity => Self::new(code::CAPACITY, "OpenStackError", error.to_string()),
-            Class::NotFound => Self::new(code::NOT_FOUND, "OpenStackError", error.to_string()),
-            Class::Parameter => Self::new(code::REFUSED, "OpenStackError", error.to_string()),
-            Class::Exists | Class::InUse | Class::Busy => {
-                Self::new(code::BUSY, "OpenStackError", error.to_string())
-            }
-            Class::Unsupported => Self::new(code::UNSUPPORTED, "OpenStackError", error.to_string()),
-            Class::Answer => Self::new(code::AMBIGUOUS, "OpenStackError", error.to_string()),
+            Class::Capacity => Self::new(code::CAPACITY, "OpenStackError", what),
+            Class::NotFound => Self::new(code::NOT_FOUND, "OpenStackError", what),
+            Class::Parameter => Self::new(code::REFUSED, "OpenStackError", what),
+            Class::Exists | Class::InUse | Class::Busy => Self::new(code::BUSY, "OpenStackError", what),
+            Class::Unsupported => Self::new(code::UNSUPPORTED, "OpenStackError", what),
+            Class::Answer => Self::new(code::AMBIGUOUS, "OpenStackError", what),
             Class::RateLimited | Class::Unavailable | Class::Protocol | Class::Network => Self::new(
                 code::UNREACHABLE,
                 "OpenStackError",
                 with("check auth_url in clouds.yaml and the service behind it"),
             ),
-            Class::Internal => Self::new(code::FAILED, "OpenStackError", error.to_string()),
+            Class::Internal => Self::new(code::FAILED, "OpenStackError", what),
         }
     }
 
@@ -96,6 +95,18 @@ impl From<Error> for CloudError {
 impl From<CloudError> for ObserveError {
     fn from(error: CloudError) -> Self {
         Self::outside(error.code, error.message)
+    }
+}
+
+/// The error without its request id and without times: conditions must not change with every attempt, because a changed
+/// condition is a write, and a write is a reason to reconcile.
+fn described(error: &Error) -> String {
+    match error.refusal() {
+        Some(refusal) => {
+            let refusal = Refusal { request_id: None, ..refusal.clone() };
+            format!("{} {}: {refusal}", error.service, error.operation)
+        }
+        None => error.to_string(),
     }
 }
 

@@ -9,7 +9,7 @@ use capstan_sim_openstack::{Fault, Service, Target};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::manifests::{NAME, NAMESPACE};
+use crate::manifests::{self, NAME, NAMESPACE};
 use crate::story::Act::{Create, Delete, During};
 use crate::story::{CheckResult, Script, failed};
 
@@ -35,6 +35,60 @@ fn goes_well(story: &Script) {
 
 fn bare(mishap: crate::story::Mishap) -> Script {
     Script { bare: true, ..Script::of(&[During(mishap), Create, Delete]) }
+}
+
+async fn set_secret(world: &World<'_>, data: Value) -> Result<(), Violation> {
+    let key = Key::new(NAMESPACE, "openstack-credentials");
+    let patch = capstan_controller::Patch::Merge(json!({"stringData": data}));
+    world.user()?.patch(&manifests::secrets(), &key, None, &patch).await.map(drop).map_err(failed)
+}
+
+#[test]
+fn rejected_credentials_are_reported_and_used_again_once_they_are_right() {
+    fn mishap<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let right = crate::cloud::clouds_yaml();
+            let wrong = right.replace(crate::cloud::PASSWORD, "wrong-password");
+            set_secret(world, json!({"clouds.yaml": wrong})).await?;
+            world.pass(std::time::Duration::from_secs(120)).await?;
+            reports(world, "E-OS-CREDENTIALS")?;
+            set_secret(world, json!({"clouds.yaml": "clouds: {}"})).await?;
+            world.pass(std::time::Duration::from_secs(120)).await?;
+            reports(world, "E-OS-SECRET")?;
+            set_secret(world, json!({"clouds.yaml": right})).await
+        })
+    }
+    goes_well(&bare(mishap));
+}
+
+/// A service answers everything with an error for five minutes.
+async fn fails(
+    world: &mut World<'_>,
+    cloud: &Cloud,
+    (service, status, code): (Service, u16, &str),
+) -> Result<(), Violation> {
+    let on = Target { service: Some(service), ..Target::default() };
+    cloud.simulator.inject(Fault::Error { on, status, message: String::new() }).map_err(failed)?;
+    world.pass(std::time::Duration::from_secs(300)).await?;
+    reports(world, code)?;
+    cloud.simulator.heal();
+    Ok(())
+}
+
+#[test]
+fn a_service_that_is_down_is_reported_and_asked_again() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(fails(world, cloud, (Service::Network, 503, "E-OS-UNREACHABLE")))
+    }
+    goes_well(&bare(mishap));
+}
+
+#[test]
+fn a_missing_role_is_reported_until_it_is_given() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(fails(world, cloud, (Service::Network, 403, "E-OS-PERMISSION")))
+    }
+    goes_well(&bare(mishap));
 }
 
 #[test]
