@@ -18,10 +18,14 @@ pub(crate) fn of(meta: &ObjectMeta) -> String {
     meta.annotations.get(ANNOTATION).unwrap_or(&meta.uid).clone()
 }
 
+/// CAPO's description of things of a cluster.
+pub(crate) fn words(namespace: &str, cluster: &str) -> String {
+    format!("Created by cluster-api-provider-openstack cluster {namespace}-{cluster}")
+}
+
 /// CAPO's description of things of a cluster, with the mark.
 pub(crate) fn description(namespace: &str, cluster: &str, mark: &str) -> String {
-    let words = format!("Created by cluster-api-provider-openstack cluster {namespace}-{cluster}");
-    format!("{words}{IN_DESCRIPTION}{mark}")
+    with(&words(namespace, cluster), mark)
 }
 
 /// Words with the mark.
@@ -40,9 +44,14 @@ pub(crate) enum Owner {
     Foreign,
 }
 
+/// The mark in a description.
+pub(crate) fn held(description: &str) -> Option<&str> {
+    description.rsplit_once(IN_DESCRIPTION).map(|(_, mark)| mark)
+}
+
 pub(crate) fn owner(description: &str, mark: &str) -> Owner {
-    match description.rsplit_once(IN_DESCRIPTION) {
-        Some((_, held)) if held == mark => Owner::Ours,
+    match held(description) {
+        Some(held) if held == mark => Owner::Ours,
         Some(_) => Owner::Foreign,
         None => Owner::Unmarked,
     }

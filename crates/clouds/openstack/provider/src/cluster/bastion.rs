@@ -100,7 +100,9 @@ fn report(plan: &Plan<'_>, wanted: &Bastion, server: &OpenStackServer, decision:
 /// Removes address and server; whether nothing is left.
 pub(super) fn remove(plan: &Plan<'_>, decision: &mut Decision) -> bool {
     let given = plan.object().spec.bastion.as_ref().is_some_and(|bastion| bastion.floating_ip.is_some());
-    let address = plan.state.bastion_address.as_ref().filter(|_| !given);
+    let created = |description: &str| plan::created_address(plan.object(), plan.cluster, description);
+    let address = plan.state.bastion_address.as_ref();
+    let address = address.filter(|held| !given && created(&held.description));
     if let Some(held) = address {
         plan.order(decision, ClusterCall::DeleteAddress { id: held.id.to_string() });
     }

@@ -62,8 +62,9 @@ fn calls(look: &Look<OpenStackClusters>, state: &CloudState) -> Vec<ClusterCall>
     let spec = &look.object.spec;
     let mut calls = Vec::new();
     let given = plan::given_floating_ip(spec).is_some();
-    // An address that is not ours was found by the endpoint only; the mark decides.
-    let address = state.address.as_ref().filter(|_| !given);
+    let cluster = look.seen.cluster_name.as_deref().unwrap_or_default();
+    let ours = |description: &str| plan::created_address(&look.object, cluster, description);
+    let address = state.address.as_ref().filter(|held| !given && ours(&held.description));
     calls.extend(address.map(|held| ClusterCall::DeleteAddress { id: held.id.to_string() }));
     if let Some(held) = &state.balancer {
         if !held.balancer.provisioning_status.is_pending()

@@ -19,6 +19,8 @@ mod observe;
 mod plan;
 mod resolve;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

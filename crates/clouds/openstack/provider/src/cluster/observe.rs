@@ -426,9 +426,8 @@ impl Lookup<'_> {
         at_vip.or_else(|| all.iter().find(|it| it.description == marked)).or_else(|| {
             // CAPO's, without a load balancer: it is the endpoint.
             let host = &self.object.spec.control_plane_endpoint.as_ref()?.host;
-            all.iter().find(|it| {
-                it.floating_ip_address == *host && mark::owner(&it.description, &self.mark) != Owner::Foreign
-            })
+            let created = |it: &FloatingIp| plan::created_address(self.object, self.cluster, &it.description);
+            all.iter().find(|it| it.floating_ip_address == *host && created(it))
         })
     }
 }

@@ -87,11 +87,15 @@ pub(super) fn description(object: &OpenStackCluster, cluster: &str, of: &str) ->
     let (meta, mark) = (&object.metadata, mark::of(&object.metadata));
     match of {
         "" => mark::description(&meta.namespace, cluster, &mark),
-        of => mark::with(
-            &format!("Created by cluster-api-provider-openstack cluster {}-{cluster} {of}", meta.namespace),
-            &mark,
-        ),
+        of => mark::with(&format!("{} {of}", mark::words(&meta.namespace, cluster)), &mark),
     }
+}
+
+/// A floating IP was created for the cluster, by us or by CAPO. Others are never deleted, whatever they lead to.
+pub(super) fn created_address(object: &OpenStackCluster, cluster: &str, description: &str) -> bool {
+    let meta = &object.metadata;
+    mark::owner(description, &mark::of(meta)) == mark::Owner::Ours
+        || description == mark::words(&meta.namespace, cluster)
 }
 
 /// A network in use, for status.

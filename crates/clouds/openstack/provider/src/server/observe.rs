@@ -256,7 +256,7 @@ async fn resolve_port(
     }
     let meta = &object.metadata;
     let cluster = meta.labels.get(label::CLUSTER_NAME).unwrap_or(&meta.name);
-    let words = format!("Created by cluster-api-provider-openstack cluster {}-{cluster}", meta.namespace);
+    let words = mark::words(&meta.namespace, cluster);
     let mut tags = object.spec.tags.clone();
     tags.extend(port.tags.iter().filter(|tag| !object.spec.tags.contains(tag)).cloned());
     Ok(ResolvedPortSpec {
