@@ -10,8 +10,8 @@ use capstan_object::Key;
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
-    Finding, Installed, OpenedProvider, Provider, ProviderError, ProviderVersions, RunningProvider, Secret,
-    served,
+    Finding, Installed, Inventory, OpenedProvider, Provider, ProviderError, ProviderVersions,
+    RunningProvider, Secret, served,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -47,6 +47,10 @@ impl OpenStack {
     /// Reaches services by `clouds`.
     pub fn reaching(clouds: Clouds) -> Self {
         Self { clouds }
+    }
+
+    pub(crate) fn clouds(&self) -> &Clouds {
+        &self.clouds
     }
 }
 
@@ -92,6 +96,10 @@ impl Provider for OpenStack {
             flags.openstack.then(|| Arc::new(running) as Arc<dyn RunningProvider>)
         });
         Box::pin(std::future::ready(opened))
+    }
+
+    fn inventory(&self) -> Option<&dyn Inventory> {
+        Some(self)
     }
 
     fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Vec<Finding>> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
-use crate::story::Act::{Before, Check, Create, Delete};
+use crate::story::Act::{Before, Check, Create, Delete, During};
 use crate::story::{CheckResult, Script, failed};
 
 fn goes_well(story: &Script) {
@@ -219,4 +219,38 @@ fn a_bastion_has_a_floating_ip_and_goes_when_it_is_disabled() {
     }
     let acts = [Create, Check(disabled), Delete];
     goes_well(&Script { bare: true, change: Some(change), guests: 1, ..Script::of(&acts) });
+}
+
+/// Calls to the cloud so far.
+fn calls(cloud: &Cloud) -> u64 {
+    cloud.simulator.calls().values().sum()
+}
+
+#[test]
+fn few_calls_lead_to_a_cluster_and_idle_ones_do_not_grow_with_clusters() {
+    fn until_available<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let kind = KindName::of::<capstan_capi_types::core::Cluster>();
+            for _ in 0..60 {
+                world.pass(std::time::Duration::from_secs(5)).await?;
+                let object = world.objects()?.get(&kind, &Key::new(NAMESPACE, NAME)).unwrap_or_default();
+                let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                if conditions.iter().any(|it| it["type"] == "Available" && it["status"] == "True") {
+                    let count = calls(cloud);
+                    return check(count <= 110, format!("{count} calls: {:?}", cloud.simulator.calls()));
+                }
+            }
+            Err(failed("the cluster does not become available within five minutes"))
+        })
+    }
+    fn idle<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let before = calls(cloud);
+            world.pass(std::time::Duration::from_secs(3600)).await?;
+            let hour = calls(cloud) - before;
+            // Ten kinds, once a minute, for all clusters of the project.
+            check(hour <= 660, format!("{hour} calls in an idle hour: {:?}", cloud.simulator.calls()))
+        })
+    }
+    goes_well(&Script::of(&[During(until_available), Create, Check(idle), Delete]));
 }

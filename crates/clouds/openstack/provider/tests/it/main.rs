@@ -7,6 +7,7 @@ mod features;
 #[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]
 mod lives;
 mod manifests;
+mod orphans;
 mod stories;
 mod story;
 mod wrong;
