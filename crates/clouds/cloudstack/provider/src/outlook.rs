@@ -88,7 +88,7 @@ impl Access {
         asked.map_err(|exceeded| Outcome::failed(code::QUOTA, exceeded.to_string()))
     }
 
-    /// The end of an order that the cloud refused: it may know of other limits than were told.
+    /// The end of an order that the cloud refused: it may have other limits than it reported.
     pub(crate) async fn refused(&self, error: &Error) -> Outcome {
         if error.class() == Class::Limit {
             self.cache.quota().await.forget();

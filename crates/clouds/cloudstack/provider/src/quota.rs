@@ -74,7 +74,7 @@ fn exceeded(quota: &Quota, taken: &Amounts, needed: &Amounts) -> Option<Exceeded
     })
 }
 
-/// What an account has left, as it was last told.
+/// What an account has left, as it was last reported.
 #[derive(Debug, Default)]
 pub(crate) struct QuotaGauge {
     /// When it was asked; `None` in the answer if the cloud does not tell.
