@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// A collector that remembers requests and answers as it is told.
+/// A collector that keeps requests, and refuses the first ones if refusals are set.
 #[derive(Default)]
 struct Collector {
     requests: Mutex<Vec<Value>>,
