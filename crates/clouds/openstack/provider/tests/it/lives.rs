@@ -1,5 +1,7 @@
 //! Lives of clusters into which `cargo xtask openstack-faults` injects faults.
 
+use serde_json::Value;
+
 use crate::manifests::Shape;
 use crate::story::Act::{Create, Delete, Destroy, ScaleControlPlane, ScaleWorkers, Upgrade};
 use crate::story::Script;
@@ -28,5 +30,12 @@ pub fn whole() -> Script {
         ScaleControlPlane(3),
         Delete,
     ];
-    Script { shape, ..Script::of(&acts) }
+    Script { shape, change: Some(small_workers), ..Script::of(&acts) }
+}
+
+/// A project has twenty cores by default, and a rollout needs one machine more.
+fn small_workers(body: &mut Value) {
+    if body["kind"] == "OpenStackMachineTemplate" {
+        body["spec"]["template"]["spec"]["flavor"]["filter"]["name"] = "m1.medium".into();
+    }
 }

@@ -16,6 +16,11 @@ fn the_example_becomes_a_cluster_and_goes_without_a_trace() {
     goes_well(&Script::of(&[Create, Delete]));
 }
 
+#[test]
+fn three_and_three_in_two_zones_scale_upgrade_heal_and_go_without_a_trace() {
+    goes_well(&lives::whole());
+}
+
 /// The number of the first call of a verb in a trace.
 fn first(trace: &str, verb: &str) -> usize {
     let line = trace.lines().find(|line| line.contains(&format!(": call {verb}"))).expect("a call");

@@ -119,7 +119,7 @@ async fn create(world: &World<'_>, story: &Script) -> Result<(), Violation> {
 
 async fn upgrade(world: &World<'_>, version: &str) -> Result<(), Violation> {
     let (control_plane, workers) = (format!("control-plane-{version}"), format!("workers-{version}"));
-    for (name, flavor) in [(&control_plane, "m1.medium"), (&workers, "m1.large")] {
+    for (name, flavor) in [(&control_plane, "m1.medium"), (&workers, "m1.medium")] {
         let (kind, body) = manifests::machine_template(name, flavor, version);
         world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
     }
