@@ -293,7 +293,7 @@ fn wanted_members(
     name: &str,
     port: u16,
 ) -> BTreeSet<MemberOrder> {
-    // A load balancer in another network has to be told how it reaches the members.
+    // A load balancer in another network needs the subnet of the members.
     let elsewhere = look.state.balancer_network.as_ref().is_some_and(|home| home.id != network.id);
     let subnet = elsewhere.then(|| network.subnets.first().map(|subnet| subnet.id.clone())).flatten();
     let member = |(machine, node): (&String, &super::observe::NodePort)| MemberOrder {
