@@ -56,8 +56,11 @@ pub(crate) struct Project {
     /// Members by pool; read again when the pool lists others.
     members: Mutex<BTreeMap<String, Vec<Member>>>,
     /// Answers to filters of manifests, by question.
-    lookups: Mutex<BTreeMap<String, (Instant, Arc<Vec<String>>)>>,
+    lookups: Mutex<BTreeMap<String, Lookup>>,
 }
+
+/// Ids that answer a question, and when they were read.
+type Lookup = (Instant, Arc<Vec<String>>);
 
 /// A kind that is listed per project.
 pub(crate) trait Listed: List + Clone + Sync {

@@ -38,12 +38,12 @@ impl Rule {
         self
     }
 
-    fn from_group(mut self, group: &str) -> Self {
+    fn with_remote_group(mut self, group: &str) -> Self {
         self.remote_group = Some(group.to_owned());
         self
     }
 
-    fn from_prefix(mut self, prefix: &str) -> Self {
+    fn with_remote_prefix(mut self, prefix: &str) -> Self {
         self.remote_prefix = Some(prefix.to_owned());
         self
     }
@@ -144,10 +144,11 @@ impl Traffic<'_> {
         );
         if self.spec.allow_all_in_cluster_traffic {
             rules.extend(
-                [control_plane, worker].map(|group| Rule::ingress("In-cluster Ingress").from_group(group)),
+                [control_plane, worker]
+                    .map(|group| Rule::ingress("In-cluster Ingress").with_remote_group(group)),
             );
         } else {
-            rules.push(Rule::ingress("Etcd").on("tcp", 2379, 2380).from_group(control_plane));
+            rules.push(Rule::ingress("Etcd").on("tcp", 2379, 2380).with_remote_group(control_plane));
             rules.extend([control_plane, worker].map(kubelet));
         }
         rules.extend(bastion.map(ssh));
@@ -158,12 +159,13 @@ impl Traffic<'_> {
         let node_port = |protocol: &str| Rule::ingress("Node Port Services").on(protocol, 30000, 32767);
         for protocol in ["tcp", "udp"] {
             let v4 = self.cidrs.iter().filter(|cidr| !cidr.contains(':'));
-            rules.extend(v4.map(|cidr| node_port(protocol).from_prefix(cidr)));
-            rules.extend([worker, control_plane].map(|group| node_port(protocol).from_group(group)));
+            rules.extend(v4.map(|cidr| node_port(protocol).with_remote_prefix(cidr)));
+            rules.extend([worker, control_plane].map(|group| node_port(protocol).with_remote_group(group)));
         }
         if self.spec.allow_all_in_cluster_traffic {
             rules.extend(
-                [worker, control_plane].map(|group| Rule::ingress("In-cluster Ingress").from_group(group)),
+                [worker, control_plane]
+                    .map(|group| Rule::ingress("In-cluster Ingress").with_remote_group(group)),
             );
         } else {
             rules.extend([worker, control_plane].map(kubelet));
@@ -194,7 +196,7 @@ impl Traffic<'_> {
                 ManagedSecurityGroupName::Worker => Some(self.groups.worker),
                 ManagedSecurityGroupName::Bastion => self.groups.bastion,
             });
-            rules.extend(groups.map(|group| rule.clone().from_group(group)));
+            rules.extend(groups.map(|group| rule.clone().with_remote_group(group)));
         }
     }
 }
@@ -209,11 +211,11 @@ fn everything_out(ethertype: &str) -> Rule {
 }
 
 fn kubelet(group: &str) -> Rule {
-    Rule::ingress("Kubelet API").on("tcp", 10250, 10250).from_group(group)
+    Rule::ingress("Kubelet API").on("tcp", 10250, 10250).with_remote_group(group)
 }
 
 fn ssh(group: &str) -> Rule {
-    Rule::ingress("SSH").on("tcp", 22, 22).from_group(group)
+    Rule::ingress("SSH").on("tcp", 22, 22).with_remote_group(group)
 }
 
 #[cfg(test)]
