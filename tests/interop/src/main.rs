@@ -31,7 +31,7 @@ use cluster_api::{
 };
 use first_use::{bad_day, demo, mend, picture, quick_start};
 use kubernetes::{clients, e2e, etcd_members, kubectl_workload, oidc, parity, port_forward, raw, verdicts};
-use self_checks::{attacks, cloudstack_faults, crash, fuzz, older_data, simulate};
+use self_checks::{attacks, cloud_faults, crash, fuzz, older_data, simulate};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -116,7 +116,9 @@ enum Command {
     /// Run client libraries of CloudStack against the simulator
     CloudstackClients(cloudstack_clients::Options),
     /// Run clusters on a simulated CloudStack with a crash and a lost response at every call
-    CloudstackFaults(cloudstack_faults::Options),
+    CloudstackFaults(cloud_faults::Options),
+    /// Run clusters on a simulated OpenStack with a crash and a lost response at every call
+    OpenstackFaults(cloud_faults::Options),
     /// Replay recorded responses of a CloudStack server against the simulator
     CloudstackReplay(cloudstack_replay::Options),
     /// Replay recorded responses of OpenStack services against the simulator
@@ -179,7 +181,8 @@ async fn run(command: Command) -> Result<()> {
         Command::Clients(options) => clients::run(options).await,
         Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
         Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
-        Command::CloudstackFaults(options) => cloudstack_faults::run(&options),
+        Command::CloudstackFaults(options) => cloud_faults::run(&cloud_faults::CLOUDSTACK, &options),
+        Command::OpenstackFaults(options) => cloud_faults::run(&cloud_faults::OPENSTACK, &options),
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
         Command::OpenstackReplay(options) => openstack_replay::run(&options),
         Command::CapcOnSim(options) => capc_on_sim::run(options).await,

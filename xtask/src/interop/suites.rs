@@ -415,7 +415,7 @@ pub const SUITES: &[Suite] = &[
         about: &[
             "crates/clouds/cloudstack/provider/**",
             "crates/sim/cloudstack/**",
-            "tests/interop/src/self_checks/cloudstack_faults.rs",
+            "tests/interop/src/self_checks/cloud_faults.rs",
         ],
         uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, HARNESS],
         ..suite("cloudstack-faults", 150)

@@ -1,7 +1,7 @@
 //! Guarantees that no peer can check: durability, simulated faults, random input, older data.
 
 pub mod attacks;
-pub mod cloudstack_faults;
+pub mod cloud_faults;
 pub mod crash;
 pub mod fuzz;
 pub mod older_data;
