@@ -348,7 +348,8 @@ impl Setup<'_> {
         if self.install {
             capstan_capi_plane::install(self.client, &definitions).await?;
         } else {
-            let missing = "definitions are missing: install Cluster API, or use --install-crds";
+            let missing = "definitions are missing: install Cluster API, use --install-crds, or switch off the \
+                           providers that you do not use";
             capstan_capi_plane::establish(self.client, &definitions).await.context(missing)?;
             capstan_capi_plane::set_conversion(self.client, &definitions).await?;
         }
