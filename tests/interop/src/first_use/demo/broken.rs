@@ -97,8 +97,7 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     demo.succeed(&["wait", "demo", "--timeout", "3m"])?;
 
     demo.succeed(&["scale", "demo", "--workers", "workers=24"])?;
-    why(demo, "demo", &["E-CS-QUOTA", "Account Resource Limit", "fixed by: cloud", "raise the limit"])
-        .await?;
+    why(demo, "demo", &["E-CS-QUOTA", "leaves 0", "fixed by: cloud", "raise the limit"]).await?;
     let tree = opened(demo, "demo", &["× Machine", "same problem: "])?;
     ensure!(tree.lines().count() < 40, "twenty machines with the same problem are not collapsed:\n{tree}");
     demo.succeed(&["scale", "demo", "--workers", "workers=1", "--wait", "--timeout", "3m"])?;
