@@ -1,5 +1,10 @@
 //! Condition types and reasons of the provider's objects; CAPO's.
 
+use capstan_capi_core::conditions::{ConditionState, set_state};
+use capstan_capi_types::core::condition::READY;
+use capstan_controller::{Controller, Look};
+use capstan_object::{Condition, ConditionStatus};
+
 /// The credentials are accepted.
 pub const AUTHENTICATED: &str = "OpenStackAuthenticationSucceeded";
 /// On OpenStackClusters: the network has its subnet.
@@ -12,6 +17,20 @@ pub const GROUPS_READY: &str = "SecurityGroupsReady";
 pub const ENDPOINT_READY: &str = "APIEndpointReady";
 /// On OpenStackMachines and OpenStackServers: the server runs.
 pub const INSTANCE_READY: &str = "InstanceReady";
+
+/// Sets both conditions of a machine or a server, which differ in nothing.
+pub(crate) fn set_instance<C: Controller>(
+    look: &Look<C>,
+    conditions: &mut Vec<Condition>,
+    status: ConditionStatus,
+    reason: &str,
+    message: String,
+) {
+    for kind in [INSTANCE_READY, READY] {
+        let state = ConditionState::new(status, reason, message.clone());
+        set_state(look, conditions, kind, state, None);
+    }
+}
 
 pub(crate) mod reason {
     pub const AUTHENTICATION_FAILED: &str = "OpenStackAuthenticationFailed";

@@ -184,7 +184,7 @@ pub(super) fn keep<'a>(
         ProvisioningStatus::Error => broken(look, balancer, decision),
         ProvisioningStatus::Active => {
             if let Some(call) = next_change(look, settings, network, held, &name) {
-                look.order(decision, call);
+                decision.call(call);
             }
             Progress::Usable(balancer)
         }
@@ -235,7 +235,7 @@ fn broken<'a>(look: &Plan<'a>, balancer: &'a LoadBalancer, decision: &mut Decisi
     let was_used = look.object().status.initialization.as_ref().is_some_and(|done| done.provisioned);
     let old = balancer.created_at.is_some_and(|at| look.now().duration_since(at.0).as_secs() >= 60);
     if !was_used && old {
-        look.order(decision, ClusterCall::DeleteBalancer { id: balancer.id.to_string() });
+        decision.call(ClusterCall::DeleteBalancer { id: balancer.id.to_string() });
     }
     let message = format!(
         "load balancer {} ({}) is in state ERROR: ask an administrator to fail it over, or delete it in Octavia and it is \

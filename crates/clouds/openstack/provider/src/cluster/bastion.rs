@@ -80,18 +80,17 @@ fn report(plan: &Plan<'_>, wanted: &Bastion, server: &OpenStackServer, decision:
     let port = status.resources.as_ref().and_then(|resources| resources.ports.first());
     let (Some(port), true, Some(external)) = (port, status.ready, &plan.state.external) else { return };
     match held {
-        None => plan.order(
-            decision,
-            ClusterCall::CreateAddress {
+        None => {
+            decision.call(ClusterCall::CreateAddress {
                 description: plan.description(ADDRESS),
                 network: external.id.clone(),
                 port: Some(port.id.clone()),
                 address: wanted.floating_ip.clone(),
-            },
-        ),
+            });
+        }
         Some(held) if held.port_id.as_ref().is_none_or(|leads| leads.as_str() != port.id) => {
             let (address, port) = (held.id.to_string(), port.id.clone());
-            plan.order(decision, ClusterCall::Associate { address, port });
+            decision.call(ClusterCall::Associate { address, port });
         }
         Some(_) => {}
     }
@@ -104,7 +103,7 @@ pub(super) fn remove(plan: &Plan<'_>, decision: &mut Decision) -> bool {
     let address = plan.state.bastion_address.as_ref();
     let address = address.filter(|held| !given && created(&held.description));
     if let Some(held) = address {
-        plan.order(decision, ClusterCall::DeleteAddress { id: held.id.to_string() });
+        decision.call(ClusterCall::DeleteAddress { id: held.id.to_string() });
     }
     let server = plan.look.seen.bastion.as_deref();
     if let Some(server) = server {

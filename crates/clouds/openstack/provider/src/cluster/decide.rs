@@ -50,11 +50,6 @@ impl<'a> Plan<'a> {
         names::network(&self.object().metadata.namespace, self.cluster)
     }
 
-    /// Makes a call without an event.
-    pub(super) fn order(&self, decision: &mut Decision, call: ClusterCall) {
-        decision.call(call);
-    }
-
     /// Makes a call with CAPO's event.
     fn noting(&self, decision: &mut Decision, call: ClusterCall, event: &str, message: String) {
         decision.then_noting(Effect::Call(call), Note::normal(event, "Create", message));
@@ -176,7 +171,7 @@ fn network(plan: &Plan<'_>, decision: &mut Decision) -> Option<NetworkStatusWith
     tagged(plan, decision, Tagged::Subnet, subnet.id.as_str(), &subnet.tags);
     if subnet.dns_nameservers != wanted.dns_nameservers {
         let (subnet, name_servers) = (subnet.id.to_string(), wanted.dns_nameservers.clone());
-        plan.order(decision, ClusterCall::SetNameServers { subnet, name_servers });
+        decision.call(ClusterCall::SetNameServers { subnet, name_servers });
     }
     let status = plan::network_status(network, std::slice::from_ref(subnet));
     decision.object.status.network = Some(status.clone());
@@ -190,7 +185,7 @@ fn tagged(plan: &Plan<'_>, decision: &mut Decision, of: Tagged, id: &str, held: 
     if wanted.iter().any(|tag| !held.contains(tag)) {
         let mut tags = held.to_vec();
         tags.extend(wanted.iter().filter(|tag| !held.contains(tag)).cloned());
-        plan.order(decision, ClusterCall::SetTags { of, id: id.to_owned(), tags });
+        decision.call(ClusterCall::SetTags { of, id: id.to_owned(), tags });
     }
 }
 
@@ -230,7 +225,7 @@ fn router(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
     if !plan.state.attached {
         let call = ClusterCall::AddInterface { router: router.id.to_string(), subnet: subnet.id.clone() };
         creating(plan, decision, condition::ROUTER_READY, reason::ROUTER_FAILED, &call);
-        plan.order(decision, call);
+        decision.call(call);
         return false;
     }
     set(look, decision, condition::ROUTER_READY, True, "RouterReady", "");
@@ -281,7 +276,7 @@ fn groups(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
         if *group == Group::Bastion && !bastion {
             // Rules of the other groups that name it are removed first.
             if complete {
-                plan.order(decision, ClusterCall::DeleteGroup { id: held.id.to_string() });
+                decision.call(ClusterCall::DeleteGroup { id: held.id.to_string() });
             }
             continue;
         }
@@ -304,7 +299,7 @@ fn same_rules(plan: &Plan<'_>, group: &SecurityGroup, wanted: &[Rule], decision:
     let surplus: Vec<&String> = surplus.map(|(id, _)| id).collect();
     for rule in &surplus {
         let call = ClusterCall::RemoveRule { group: group.id.to_string(), rule: (*rule).clone() };
-        plan.order(decision, call);
+        decision.call(call);
     }
     let missing = wanted.iter().filter(|wanted| !held.iter().any(|(_, rule)| wanted.same(rule)));
     let rules: Vec<Rule> = missing.cloned().collect();
@@ -313,7 +308,7 @@ fn same_rules(plan: &Plan<'_>, group: &SecurityGroup, wanted: &[Rule], decision:
     }
     let call = ClusterCall::AddRules { group: group.id.to_string(), rules };
     creating(plan, decision, condition::GROUPS_READY, reason::GROUP_FAILED, &call);
-    plan.order(decision, call);
+    decision.call(call);
     false
 }
 
@@ -430,7 +425,7 @@ fn floating_ip(plan: &Plan<'_>, port: Option<&str>, routed: bool, decision: &mut
         None => port.is_none() || nodes(),
     };
     if let (false, Some(port)) = (right, port) {
-        plan.order(decision, ClusterCall::Associate { address: held.id.to_string(), port: port.to_owned() });
+        decision.call(ClusterCall::Associate { address: held.id.to_string(), port: port.to_owned() });
     }
     Some(held.floating_ip_address.clone())
 }

@@ -1,7 +1,6 @@
 //! Decisions about OpenStackMachines.
 
-use capstan_capi_core::conditions::{ConditionState, set_state};
-use capstan_capi_types::core::{Machine, condition as capi, reason as capi_reason};
+use capstan_capi_types::core::{Machine, reason as capi_reason};
 use capstan_controller::{Deletion, Effect, Look, Note, ObjectRef, Wait};
 use capstan_object::ConditionStatus::{self, False, True, Unknown};
 use capstan_openstack_types::names::{self, finalizer};
@@ -10,7 +9,7 @@ use capstan_openstack_types::v1beta2::{MachineInitialization, OpenStackCluster};
 use capstan_provider_kit::{decide_machine, decisions};
 
 use super::{OpenStackMachines, spec};
-use crate::condition::{INSTANCE_READY, reason};
+use crate::condition::{self, INSTANCE_READY, reason};
 
 type Decision = capstan_controller::Decision<OpenStackMachines>;
 
@@ -27,11 +26,7 @@ fn set(
     reason: &str,
     message: impl Into<String>,
 ) {
-    let message = message.into();
-    for kind in [INSTANCE_READY, capi::READY] {
-        let state = ConditionState::new(status, reason, message.clone());
-        set_state(look, &mut decision.object.status.conditions, kind, state, None);
-    }
+    condition::set_instance(look, &mut decision.object.status.conditions, status, reason, message.into());
 }
 
 fn wait(look: &Look<OpenStackMachines>, decision: &mut Decision, reason: &str, what: &str) {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capstan_capi_core::conditions::{ConditionState, set_state};
-use capstan_capi_types::core::{condition as capi, reason as capi_reason};
+use capstan_capi_types::core::reason as capi_reason;
 use capstan_controller::{Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{self, False, True};
 use capstan_openstack_client::block_storage::VolumeStatus;
@@ -19,7 +18,7 @@ use super::call::ServerCall;
 use super::observe::{ServerState, is_pending};
 use super::order::{self, PortOrder, ServerOrder};
 use super::{OpenStackServers, SERVER_ID};
-use crate::condition::{INSTANCE_READY, reason};
+use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::{LOOK_AGAIN, POLL};
 use crate::{code, mark};
@@ -30,7 +29,6 @@ pub(super) fn decide(look: &Look<OpenStackServers>) -> Decision {
     decide_machine(look, |object| &mut object.status.conditions, delete, Some(keep))
 }
 
-/// Sets both conditions, which differ in nothing.
 fn set(
     look: &Look<OpenStackServers>,
     decision: &mut Decision,
@@ -38,11 +36,7 @@ fn set(
     reason: &str,
     message: impl Into<String>,
 ) {
-    let message = message.into();
-    for kind in [INSTANCE_READY, capi::READY] {
-        let state = ConditionState::new(status, reason, message.clone());
-        set_state(look, &mut decision.object.status.conditions, kind, state, None);
-    }
+    condition::set_instance(look, &mut decision.object.status.conditions, status, reason, message.into());
 }
 
 fn unusable(look: &Look<OpenStackServers>, decision: &mut Decision, error: &CloudError) {
