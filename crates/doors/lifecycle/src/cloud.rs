@@ -1,6 +1,7 @@
 //! Questions to CloudStack: whether it has what manifests name. Nothing is changed.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
     ListAffinityGroups, ListDiskOfferings, ListDomains, ListNetworks, ListServiceOfferings, ListTemplates,
@@ -29,6 +30,17 @@ pub(crate) struct OpenZone {
 /// The Secret with the keys of a zone.
 pub(crate) fn secret_of(zone: &CloudStackAvailabilityZone) -> Key {
     Key::new(SYSTEM_NAMESPACE, zone.credentials_ref.as_str())
+}
+
+/// What a cloud answers within a time, or that it does not.
+pub(crate) async fn within<T>(
+    time: Duration,
+    asked: impl Future<Output = Result<T, CloudError>>,
+) -> Result<T, CloudError> {
+    tokio::time::timeout(time, asked).await.unwrap_or_else(|_| {
+        let what = format!("the CloudStack API did not answer within {} s", time.as_secs());
+        Err(CloudError::new(code::UNREACHABLE, "CloudUnreachable", what))
+    })
 }
 
 fn not_found(what: String) -> CloudError {

@@ -18,7 +18,7 @@ use capstan_object::{Key, Object};
 use capstan_provider_kit::SecretOutline;
 
 use super::Clusters;
-use crate::cloud::{OpenZone, secret_of};
+use crate::cloud::{self, OpenZone, secret_of};
 use crate::endpoint;
 use crate::names::{SYSTEM_NAMESPACE, annotation, cni, label};
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
@@ -189,11 +189,7 @@ async fn machines(
         }
         Ok(())
     };
-    let late = || {
-        let what = format!("the CloudStack API did not answer within {} s", PATIENCE.as_secs());
-        CloudError::new(capstan_cloudstack_provider::code::UNREACHABLE, "CloudUnreachable", what)
-    };
-    match tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(late())) {
+    match cloud::within(PATIENCE, asked).await {
         Ok(()) => {
             controller.valid.lock().insert(cluster.key(), state);
             Ok(None)

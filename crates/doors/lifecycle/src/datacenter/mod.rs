@@ -17,7 +17,7 @@ use capstan_object::{Key, Object};
 use capstan_provider_kit::SecretOutline;
 use parking_lot::Mutex;
 
-use crate::cloud::{OpenZone, secret_of};
+use crate::cloud::{self, OpenZone, secret_of};
 use crate::names::annotation;
 use crate::types::CloudStackDatacenterConfig;
 
@@ -93,11 +93,7 @@ impl Controller for Datacenters {
                 let open = OpenZone::open(&self.clouds, zone, view).await?;
                 open.network(&zone.zone.network).await
             };
-            let answer = tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
-                let what = format!("the CloudStack API did not answer within {} s", PATIENCE.as_secs());
-                Err(CloudError::new(capstan_cloudstack_provider::code::UNREACHABLE, "CloudUnreachable", what))
-            });
-            if let Err(mut error) = answer {
+            if let Err(mut error) = cloud::within(PATIENCE, asked).await {
                 error.message = format!("availabilityZones[{at}] ({}): {}", zone.name, error.message);
                 self.valid.lock().remove(&object.key());
                 return Ok(Err(error));
