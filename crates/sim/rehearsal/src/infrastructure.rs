@@ -155,12 +155,13 @@ impl Model {
                 }
             }
         };
-        if machine.status.node_ref.name.is_empty() && only_waits(object) {
-            // What its controller said about a boot that is over in the copy.
-            let patch = Patch::Merge(json!({"status": {"conditions": null}}));
-            self.client.patch(kind, &key, Some("status"), &patch).await?;
-        }
+        // What its controller said about a boot that is over in the copy.
+        let outdated = machine.status.node_ref.name.is_empty() && only_waits(object);
         if is_provisioned(object) {
+            if outdated {
+                let patch = Patch::Merge(json!({"status": {"conditions": null}}));
+                self.client.patch(kind, &key, Some("status"), &patch).await?;
+            }
             return Ok(());
         }
         if object["spec"]["providerID"].as_str().is_none_or(str::is_empty) {
@@ -172,6 +173,10 @@ impl Model {
             "ready": true, "initialization": {"provisioned": true},
             "addresses": [{"type": "InternalIP", "address": vm.address.to_string()}],
         });
+        // In one patch with the rest: a status without any property is refused.
+        if outdated {
+            status["conditions"] = Value::Null;
+        }
         if !machine.spec.failure_domain.is_empty() {
             status["failureDomain"] = machine.spec.failure_domain.as_str().into();
         }

@@ -1,6 +1,7 @@
 //! The preview of an edit equals what then happens: the same machines are created and deleted, in the same order.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use capstan_controller::{Client, Deletion, KindName, Patch};
 use capstan_object::{Key, Scope};
@@ -10,7 +11,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::original::{Both, rehearse_and_apply};
+use crate::original::{Both, rehearse_and_apply, rehearse_in_the_middle};
 
 type Done = BoxFuture<'static, Result<(), String>>;
 
@@ -117,6 +118,21 @@ fn a_new_cluster_is_created_as_previewed() {
         both.previewed.steps.iter().filter(|step| step.what == MachineEventKind::Ready).collect();
     assert_eq!(ready.len(), 2);
     assert!(ready[0].machine.of.starts_with("KubeadmControlPlane/") && ready[0].seconds > 30, "{ready:?}");
+}
+
+/// At any time of its creation, a cluster is expected to become ready.
+#[test]
+fn a_cluster_that_boots_becomes_ready_in_the_copy() {
+    for seconds in (2..100).step_by(14) {
+        let both = rehearse_in_the_middle(create, Duration::from_secs(seconds), nothing).expect("a preview");
+        let ready = |object: &&Value| {
+            let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+            object["kind"] == "Machine"
+                && conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+        };
+        let count = both.previewed.objects.iter().filter(ready).count();
+        assert_eq!(count, 2, "after {seconds} s: {:#?}", both.previewed.objects);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use capstan_apiserver::Config;
 use capstan_capi_plane as plane;
@@ -26,13 +27,24 @@ pub struct Both {
 
 struct Original {
     prepare: Edit,
+    /// When the copy is taken; when the original is idle if absent.
+    after: Option<Duration>,
     edit: Edit,
     both: OnceLock<Result<Both, RehearsalError>>,
 }
 
 /// Rehearses an edit on the result of `prepare`, then applies it.
 pub fn rehearse_and_apply(prepare: Edit, edit: Edit) -> Result<Both, RehearsalError> {
-    let original = Original { prepare, edit, both: OnceLock::new() };
+    both(prepare, None, edit)
+}
+
+/// The same, `after` some time of preparation.
+pub fn rehearse_in_the_middle(prepare: Edit, after: Duration, edit: Edit) -> Result<Both, RehearsalError> {
+    both(prepare, Some(after), edit)
+}
+
+fn both(prepare: Edit, after: Option<Duration>, edit: Edit) -> Result<Both, RehearsalError> {
+    let original = Original { prepare, after, edit, both: OnceLock::new() };
     let report = capstan_harness::run(&original, 3, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
     original.both.into_inner().expect("the scenario ran")
@@ -98,7 +110,10 @@ impl Scenario for Original {
 
     async fn run(&self, world: &mut World<'_>, _: &Site) -> Result<(), Violation> {
         (self.prepare)(world.user()?).await.map_err(failed)?;
-        world.run_until_idle().await?;
+        match self.after {
+            Some(time) => world.pass(time).await?,
+            None => world.run_until_idle().await?,
+        }
         let rehearsal = Rehearsal {
             records: records(&world.objects()?),
             kinds: kinds(),
