@@ -16,7 +16,7 @@ use clap::Args;
 use crate::peers::{self, Cache};
 use crate::text::{human_duration, table};
 use crate::{cargo, node_image};
-use history::{Passes, Repository};
+use history::{Pass, Passes, Repository};
 use plan::{Budget, Candidate, Plan};
 use suites::Need;
 
@@ -27,9 +27,12 @@ const PLANNED: &str = "target/interop/plan.txt";
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Run every suite and write docs/dev/interop.md
+    /// Run every suite and write docs/dev/interop.md; continues an earlier run of the same commit
     #[arg(long, conflicts_with_all = ["only", "plan", "planned"])]
     all: bool,
+    /// With `--all`, run again what passed at this commit
+    #[arg(long, requires = "all")]
+    again: bool,
     /// Run these suites (comma separated)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -84,17 +87,17 @@ pub fn run(options: &Options) -> Result<()> {
         Some(path) => std::path::absolute(path)?,
         None => cargo::suite_program("capstan")?,
     };
-    let outcomes = run_all(&plan, &binary)?;
-    if repository.is_clean()? {
-        let head = repository.head()?;
-        for outcome in outcomes.iter().filter(|outcome| outcome.passed) {
-            history::remember(&outcome.name, &head, outcome.took)?;
-        }
-        if options.all {
-            page::write(&root, &outcomes, &head)?;
-        }
-    } else {
-        println!("uncommitted changes: results are not recorded");
+    // Results are those of a commit.
+    let commit = if repository.is_clean()? { Some(repository.head()?) } else { None };
+    let passed = |name: &str| match &commit {
+        Some(commit) if options.all && !options.again => passes.at(name, commit),
+        _ => None,
+    };
+    let outcomes = run_all(&plan, &binary, passed, commit.as_deref())?;
+    match &commit {
+        Some(commit) if options.all => page::write(&root, &outcomes, commit)?,
+        Some(_) => {}
+        None => println!("uncommitted changes: results are not recorded"),
     }
     report(&outcomes)
 }
@@ -141,21 +144,33 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-/// Runs every planned suite, even if one fails.
-fn run_all(plan: &Plan, binary: &Path) -> Result<Vec<Outcome>> {
+/// Runs every planned suite, even if one fails, except those that have `passed`. Records passes at a commit one by
+/// one, so that nothing is lost if the run is interrupted.
+fn run_all<'a>(
+    plan: &Plan,
+    binary: &Path,
+    passed: impl Fn(&str) -> Option<&'a Pass>,
+    commit: Option<&str>,
+) -> Result<Vec<Outcome>> {
     let program = cargo::suite_program(PROGRAM)?;
     let mut outcomes = Vec::new();
     for chosen in &plan.chosen {
+        let name = chosen.candidate.name();
+        let suite = chosen.candidate.suite;
         let line = chosen.candidate.command();
         println!("\n== cargo xtask {}", line.join(" "));
+        if let Some(pass) = passed(&name) {
+            println!("passed at this commit before, in {}", human_duration(pass.took));
+            outcomes.push(Outcome { name, suite, passed: true, took: pass.took });
+            continue;
+        }
         let since = Instant::now();
         let status = Command::new(&program).args(&line).env("CAPSTAN_BIN", binary).status()?;
-        outcomes.push(Outcome {
-            name: chosen.candidate.name(),
-            suite: chosen.candidate.suite,
-            passed: status.success(),
-            took: since.elapsed(),
-        });
+        let took = since.elapsed();
+        if let Some(commit) = commit.filter(|_| status.success()) {
+            history::remember(&name, commit, took)?;
+        }
+        outcomes.push(Outcome { name, suite, passed: status.success(), took });
     }
     Ok(outcomes)
 }
