@@ -15,7 +15,7 @@ use capstan_etcd::{Channel, Error};
 use prost::Message;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::config::KmsConfig;
 
@@ -74,6 +74,18 @@ struct DecryptRequest {
 struct DecryptResponse {
     #[prost(bytes = "vec", tag = "1")]
     plaintext: Vec<u8>,
+}
+
+impl Drop for EncryptRequest {
+    fn drop(&mut self) {
+        self.plaintext.zeroize();
+    }
+}
+
+impl Drop for DecryptResponse {
+    fn drop(&mut self) {
+        self.plaintext.zeroize();
+    }
 }
 
 /// A data key as the plug-in has wrapped it, with what it needs to unwrap it.
@@ -166,8 +178,8 @@ impl Plugin {
         };
         let (key_id, uid) = (key_id.to_owned(), self.next_uid());
         let question = DecryptRequest { ciphertext, uid, key_id, annotations };
-        let answer = self.ask(|reply| Request::Decrypt(question, reply))?;
-        Ok(Zeroizing::new(answer.plaintext))
+        let mut answer = self.ask(|reply| Request::Decrypt(question, reply))?;
+        Ok(Zeroizing::new(std::mem::take(&mut answer.plaintext)))
     }
 
     /// Identifies a call in the logs of both sides.

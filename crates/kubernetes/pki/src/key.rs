@@ -11,6 +11,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use zeroize::Zeroize as _;
 
 use super::PkiError;
 
@@ -39,6 +40,12 @@ enum Form {
     Rsa(RsaKeyPair),
 }
 
+impl Drop for PrivateKey {
+    fn drop(&mut self) {
+        self.der.zeroize();
+    }
+}
+
 impl PrivateKey {
     /// A fresh ECDSA key on P-256. ring draws from the operating system and takes no other source.
     pub fn generate() -> Result<Self, PkiError> {
@@ -55,7 +62,7 @@ impl PrivateKey {
         Self::from_der(der)
     }
 
-    fn from_der(der: PrivateKeyDer<'static>) -> Result<Self, PkiError> {
+    fn from_der(mut der: PrivateKeyDer<'static>) -> Result<Self, PkiError> {
         let unusable = || PkiError::Key("neither ECDSA on P-256 or P-384 nor RSA of at least 2048 bits");
         let form = match &der {
             PrivateKeyDer::Pkcs8(key) => {
@@ -67,6 +74,7 @@ impl PrivateKey {
                 let wrapped = |curve| pkcs8(curve, key.secret_sec1_der());
                 let found = [P256, P384].into_iter().map(wrapped).find(|bytes| ecdsa(bytes).is_some());
                 let bytes = found.ok_or_else(unusable)?;
+                der.zeroize();
                 return Self::from_der(PrivateKeyDer::Pkcs8(bytes.into()));
             }
             _ => None,
@@ -74,7 +82,7 @@ impl PrivateKey {
         Ok(Self { form: form.ok_or_else(unusable)?, der })
     }
 
-    /// The key as PEM.
+    /// The key as PEM. Nothing clears the text.
     pub fn to_pem(&self) -> String {
         let label = match self.der {
             PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",

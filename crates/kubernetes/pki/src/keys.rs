@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroize as _;
 
 use super::{Credential, Pki, PkiError, PrivateKey, files};
 
@@ -15,6 +16,13 @@ pub struct Keys {
     authority_certificate: String,
     authority_key: String,
     token_key: String,
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.authority_key.zeroize();
+        self.token_key.zeroize();
+    }
 }
 
 impl Pki {

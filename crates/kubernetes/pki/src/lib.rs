@@ -24,6 +24,7 @@ pub use key::PrivateKey;
 pub use keys::Keys;
 use parking_lot::Mutex;
 pub use tls::{PeerIdentity, Subject, forget_sessions, provider, tls_time, valid_at};
+use zeroize::Zeroizing;
 
 /// The group that may do everything, whatever the stored policy says.
 pub const MASTERS: &str = "system:masters";
@@ -125,7 +126,10 @@ impl Pki {
             let key = self.kept_key("ca.key")?;
             let path = directory.join("ca.crt");
             if let Some(certificate) = files::read(&path)? {
-                return Ok(Authority::new(Credential::from_pem(&certificate, &key.to_pem())?));
+                return Ok(Authority::new(Credential::from_pem(
+                    &certificate,
+                    &Zeroizing::new(key.to_pem()),
+                )?));
             }
             // The key is written first: a crash in between leaves a key without certificate, which is used.
             let authority = Authority::create(&self.env, key)?;
@@ -154,7 +158,8 @@ impl Pki {
         let Some(directory) = &self.directory else { return authority.issue(&self.env, leaf) };
         let (certificate_path, key_path) =
             (directory.join(format!("{file}.crt")), directory.join(format!("{file}.key")));
-        if let (Some(certificate), Some(key)) = (files::read(&certificate_path)?, files::read(&key_path)?) {
+        let key = files::read(&key_path)?.map(Zeroizing::new);
+        if let (Some(certificate), Some(key)) = (files::read(&certificate_path)?, key) {
             // What cannot be used is replaced: nothing is lost with a leaf.
             let kept = Credential::from_pem(&certificate, &key).ok();
             let kept = kept.filter(|kept| authority.issued(&kept.certificate, leaf));
@@ -163,7 +168,7 @@ impl Pki {
             }
         }
         let fresh = authority.issue(&self.env, leaf)?;
-        files::write(&key_path, &fresh.key.to_pem(), files::Access::Owner)?;
+        files::write(&key_path, &Zeroizing::new(fresh.key.to_pem()), files::Access::Owner)?;
         files::write(&certificate_path, &fresh.certificate_pem(), files::Access::Everybody)?;
         Ok(fresh)
     }
@@ -177,11 +182,11 @@ impl Pki {
     fn kept_key(&self, file: &str) -> Result<PrivateKey, PkiError> {
         let Some(directory) = &self.directory else { return PrivateKey::generate() };
         let path = directory.join(file);
-        if let Some(pem) = files::read(&path)? {
+        if let Some(pem) = files::read(&path)?.map(Zeroizing::new) {
             return PrivateKey::from_pem(&pem);
         }
         let key = PrivateKey::generate()?;
-        files::write(&path, &key.to_pem(), files::Access::Owner)?;
+        files::write(&path, &Zeroizing::new(key.to_pem()), files::Access::Owner)?;
         Ok(key)
     }
 }

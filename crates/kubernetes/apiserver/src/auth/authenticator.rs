@@ -8,6 +8,7 @@ use capstan_oidc::{Identity, Oidc};
 use capstan_pki::{PeerIdentity, Subject};
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 use super::tokens::{ServiceAccountTokens, TokenIdentity, check_bootstrap_token};
 use super::{AUTHENTICATED, ObjectSource, UNAUTHENTICATED, User};
@@ -151,7 +152,7 @@ fn user_of(subject: &Subject) -> User {
 }
 
 /// The bearer token of a request. As upstream, a malformed header counts as none.
-fn bearer_token(headers: &HeaderMap, warnings: &Warnings) -> Option<String> {
+fn bearer_token(headers: &HeaderMap, warnings: &Warnings) -> Option<Zeroizing<String>> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
     let mut parts = value.splitn(3, ' ');
     let (scheme, token, rest) = (parts.next()?, parts.next()?, parts.next());
@@ -166,7 +167,7 @@ fn bearer_token(headers: &HeaderMap, warnings: &Warnings) -> Option<String> {
         }
         return None;
     }
-    Some(token.to_owned())
+    Some(Zeroizing::new(token.to_owned()))
 }
 
 fn authenticated(mut user: User) -> User {

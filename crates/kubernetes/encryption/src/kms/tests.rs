@@ -73,7 +73,7 @@ impl Fake {
                 .encode_to_vec();
             }
             ENCRYPT => {
-                let EncryptRequest { plaintext, .. } = EncryptRequest::decode(question).unwrap();
+                let plaintext = EncryptRequest::decode(question).unwrap().plaintext.clone();
                 answer = EncryptResponse {
                     ciphertext: plaintext.into_iter().rev().collect(),
                     key_id: self.key.lock().clone(),
