@@ -83,7 +83,7 @@ pub(crate) struct Cloud {
 impl Cloud {
     /// What parameters may name.
     #[cfg(test)]
-    pub(crate) const ENTITIES: [&'static str; 34] = [
+    pub(crate) const ENTITIES: [&'static str; 35] = [
         "zone",
         "domain",
         "account",
@@ -117,6 +117,7 @@ impl Cloud {
         "cluster",
         "managementserver",
         "oscategory",
+        "zonesubnet",
         "none",
     ];
 
@@ -158,6 +159,9 @@ impl Cloud {
             "pod" => self.zones.iter().any(|zone| zone.pod == id),
             "cluster" => self.hosts.iter().any(|host| host.cluster.0 == id),
             "managementserver" => self.management_server == id,
+            "zonesubnet" => {
+                self.zones.iter().any(|zone| zone.routed_subnets.iter().any(|(held, _)| held == id))
+            }
             "oscategory" => self.os_types.iter().any(|os| os.category.0 == id),
             // Of this kind there is nothing, ever.
             _ => false,

@@ -65,6 +65,8 @@ fn kind(command: &str) -> Option<&'static str> {
         "deleteFirewallRule" => "FIREWALL.CLOSE",
         "createEgressFirewallRule" => "FIREWALL.EGRESS.OPEN",
         "deleteEgressFirewallRule" => "FIREWALL.EGRESS.CLOSE",
+        "createRoutingFirewallRule" => "ROUTING.IPV4.FIREWALL.RULE.CREATE",
+        "deleteRoutingFirewallRule" => "ROUTING.IPV4.FIREWALL.RULE.DELETE",
         "createPortForwardingRule" => "NET.RULEADD",
         "deletePortForwardingRule" => "NET.RULEDELETE",
         "associateIpAddress" => "NET.IPASSIGN",

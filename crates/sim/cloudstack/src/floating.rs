@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 
 use capstan_user_data::{Metadata, UserData, files, read};
+use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::model::compute::VmState;
+use crate::model::compute::{Vm, VmState};
+use crate::model::network::Network;
+use crate::model::table::Key;
 
 /// Where kubelets look for Pods that belong to their machine.
 const MANIFESTS: &str = "/etc/kubernetes/manifests/";
@@ -53,10 +56,11 @@ impl Cloud {
         if self.ips.iter().any(|ip| ip.address == *endpoint.ip()) {
             return;
         }
+        let is_let_in = |vm: &Vm| vm.nics.first().is_none_or(|nic| self.lets_in(nic.network, endpoint));
         let members: BTreeSet<_> = self
             .vms
             .iter()
-            .filter(|vm| vm.state == VmState::Running && vm.floating == Some(endpoint))
+            .filter(|vm| vm.state == VmState::Running && vm.floating == Some(endpoint) && is_let_in(vm))
             .filter_map(|vm| vm.nics.first().and_then(|nic| nic.address))
             .collect();
         if members.is_empty() {
@@ -64,6 +68,30 @@ impl Cloud {
         } else {
             hypervisor.keep_endpoint(&format!("kube-vip/{endpoint}"), endpoint);
             hypervisor.balance(endpoint, members);
+        }
+    }
+
+    /// Whether somebody outside a network reaches an address in it. A routed network lets nobody in without a rule. Who
+    /// dials is not known here, so any source will do.
+    fn lets_in(&self, network: Key<Network>, endpoint: SocketAddrV4) -> bool {
+        if !self.offering_of(network).is_router_gateway() || self.networks[network].vpc.is_some() {
+            return true;
+        }
+        self.firewall_rules.iter().any(|rule| {
+            let to = |text: &String| text.parse::<Ipv4Net>().is_ok_and(|cidr| cidr.contains(endpoint.ip()));
+            rule.network == network
+                && !rule.egress
+                && rule.protocol == "tcp"
+                && rule.ports.is_none_or(|ports| (ports.start..=ports.end).contains(&endpoint.port()))
+                && (rule.destinations.is_empty() || rule.destinations.iter().any(to))
+        })
+    }
+
+    /// Who is let in to a network changed.
+    pub(crate) fn refloat_network(&self, network: Key<Network>) {
+        let there = self.vms.iter().filter(|vm| vm.nics.first().is_some_and(|nic| nic.network == network));
+        for endpoint in there.filter_map(|vm| vm.floating).collect::<BTreeSet<_>>() {
+            self.float(endpoint);
         }
     }
 }

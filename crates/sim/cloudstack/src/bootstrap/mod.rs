@@ -229,6 +229,7 @@ impl Cloud {
             token: self.fresh_uuid(),
             dns: layout.dns.to_string(),
             guest_cidr: layout.guest_cidr,
+            routed_subnets: Vec::new(),
             physical_network: self.fresh_uuid(),
             public_network: self.fresh_uuid(),
             public_vlan: self.fresh_uuid(),

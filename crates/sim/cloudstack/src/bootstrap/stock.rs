@@ -298,6 +298,9 @@ impl Cloud {
                     () if has('R') => Some("ROUTED"),
                     () => None,
                 },
+                routing_mode: None,
+                stock: true,
+                enabled: true,
                 services: services.to_vec(),
             };
             let uuid = self.fresh_uuid();
@@ -322,6 +325,7 @@ impl Cloud {
             let it = VpcOffering {
                 name: (*name).to_owned(),
                 default: *default,
+                enabled: true,
                 network_mode: *mode,
                 nsx: *provider == "Nsx",
                 services,

@@ -111,7 +111,9 @@ impl Cloud {
         // The first address of a network is what its machines are seen with.
         let source_nat = network.is_some_and(|network| {
             let offering = &self.network_offerings[self.networks[network].offering];
-            offering.offers("SourceNat") && vpc.is_none() && self.source_nat(network).is_none()
+            (offering.offers("SourceNat") || offering.is_router_gateway())
+                && vpc.is_none()
+                && self.source_nat(network).is_none()
         });
         self.ips[key].held = Some(HeldIp {
             account,

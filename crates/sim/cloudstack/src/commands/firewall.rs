@@ -53,14 +53,14 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn list_ingress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    list(cloud, call, |rule| rule.ip.is_some())
+    list(cloud, call, |rule| !rule.egress)
 }
 
 fn list_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    list(cloud, call, |rule| rule.ip.is_none())
+    list(cloud, call, |rule| rule.egress)
 }
 
-fn list(cloud: &Cloud, call: &Call, side: fn(&Row<FirewallRule>) -> bool) -> Result<Answer> {
+pub(super) fn list(cloud: &Cloud, call: &Call, side: impl Fn(&Row<FirewallRule>) -> bool) -> Result<Answer> {
     let scope = cloud.scope(call)?;
     let tags = cloud.tag_filter(call)?;
     let shown = cloud
@@ -81,7 +81,7 @@ fn list(cloud: &Cloud, call: &Call, side: fn(&Row<FirewallRule>) -> bool) -> Res
 }
 
 /// Ports of a call: none for all of them; without an end, one.
-fn ports(call: &Call) -> Result<Option<Ports>> {
+pub(super) fn ports(call: &Call) -> Result<Option<Ports>> {
     let Some(start) = call.number("startport") else { return Ok(None) };
     let ports = Ports { start: port(start)?, end: port(call.number("endport").unwrap_or(start))? };
     if ports.start > ports.end {
@@ -101,13 +101,13 @@ fn cidrs(call: &Call, name: &str) -> Result<Vec<String>> {
     }
 }
 
-fn icmp(call: &Call, protocol: &str) -> Option<(i64, i64)> {
+pub(super) fn icmp(call: &Call, protocol: &str) -> Option<(i64, i64)> {
     (protocol == "icmp")
         .then(|| (call.number("icmptype").unwrap_or(-1), call.number("icmpcode").unwrap_or(-1)))
 }
 
 /// Two rules say the same of a port if one of their ranges is the same too.
-fn overlaps(rule: &FirewallRule, protocol: &str, ports: Option<Ports>, cidrs: &[String]) -> bool {
+pub(super) fn overlaps(rule: &FirewallRule, protocol: &str, ports: Option<Ports>, cidrs: &[String]) -> bool {
     let same_ports = match (rule.ports, ports) {
         (Some(one), Some(other)) => one.overlap(other),
         (None, None) => true,
@@ -124,6 +124,10 @@ fn create_ingress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let (account, network) = (held.account, held.network);
     cloud.allow(call.caller, account)?;
     let protocol = call.text("protocol").unwrap_or_default().to_lowercase();
+    if network.is_some_and(|network| cloud.offering_of(network).is_router_gateway()) {
+        // Users are not told to use the commands for routed networks.
+        return Err(ApiError::internal(4250));
+    }
     let offers =
         |network: Key<Network>| cloud.network_offerings[cloud.networks[network].offering].offers("Firewall");
     let Some(network) = network.filter(|network| offers(*network)) else {
@@ -164,6 +168,7 @@ fn create_ingress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         account,
         network,
         ip: Some(ip),
+        egress: false,
         icmp: icmp(call, &protocol),
         protocol,
         ports,
@@ -182,6 +187,9 @@ fn create_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     }
     let (account, guest) = (row.account, row.cidr);
     cloud.allow(call.caller, account)?;
+    if cloud.offering_of(network).is_router_gateway() {
+        return Err(ApiError::internal(4250));
+    }
     let protocol = call.text("protocol").unwrap_or_default().to_lowercase();
     let ports = ports(call)?;
     if protocol == "all" && ports.is_some() {
@@ -210,7 +218,7 @@ fn create_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             sources.push(guest.to_string());
         }
     }
-    let egress = || cloud.firewall_rules.iter().filter(|rule| rule.ip.is_none() && rule.network == network);
+    let egress = || cloud.firewall_rules.iter().filter(|rule| rule.egress && rule.network == network);
     if protocol == "all" && egress().any(|rule| rule.protocol == "all") {
         return Err(ApiError::conflict(
             9999,
@@ -232,6 +240,7 @@ fn create_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         account,
         network,
         ip: None,
+        egress: true,
         icmp: icmp(call, &protocol),
         protocol,
         ports,
@@ -242,23 +251,26 @@ fn create_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     Ok(insert(cloud, call, it))
 }
 
-fn insert(cloud: &mut Cloud, call: &Call, it: FirewallRule) -> Answer {
+pub(super) fn insert(cloud: &mut Cloud, call: &Call, it: FirewallRule) -> Answer {
     let full = call.caller.is_root();
     let uuid = cloud.fresh_uuid();
     let key = cloud.firewall_rules.insert(uuid.clone(), cloud.now, it);
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        cloud.refloat_network(cloud.firewall_rules[key].network);
         Ok(json!({"firewallrule": cloud.show_firewall_rule(key, full)}))
     });
     Answer::Job(submission.making_the("FirewallRule", &uuid))
 }
 
-fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+pub(super) fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = call.the(&cloud.firewall_rules, "id")?;
     cloud.allow(call.caller, cloud.firewall_rules[key].account)?;
     Ok(Answer::Job(Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         let uuid = cloud.firewall_rules[key].uuid.clone();
         cloud.untag(&uuid);
+        let network = cloud.firewall_rules[key].network;
         cloud.firewall_rules.forget(key);
+        cloud.refloat_network(network);
         Ok(success())
     })))
 }

@@ -234,6 +234,7 @@ impl Cloud {
             return;
         };
         let it = FirewallRule {
+            egress: false,
             account,
             network,
             ip: Some(ip),

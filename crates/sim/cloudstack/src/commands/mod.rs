@@ -13,9 +13,11 @@ mod kubernetes;
 mod limits;
 mod load_balancers;
 mod machines;
+mod network_offerings;
 mod networks;
 mod offerings;
 mod projects;
+mod routing;
 mod server;
 mod tags;
 mod templates;
@@ -46,9 +48,11 @@ pub(crate) const ALL: &[&[Command]] = &[
     limits::COMMANDS,
     load_balancers::COMMANDS,
     machines::COMMANDS,
+    network_offerings::COMMANDS,
     networks::COMMANDS,
     offerings::COMMANDS,
     projects::COMMANDS,
+    routing::COMMANDS,
     server::COMMANDS,
     tags::COMMANDS,
     templates::COMMANDS,

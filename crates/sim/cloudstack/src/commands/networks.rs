@@ -12,7 +12,7 @@ use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
 use crate::jobs::{Submission, success};
 use crate::model::identity::{Account, Resource};
-use crate::model::network::{Network, NetworkState};
+use crate::model::network::{Network, NetworkState, Vpc};
 use crate::model::place::{GuestType, NetworkOffering, Zone};
 use crate::model::table::Key;
 
@@ -88,7 +88,14 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             "This user can only create an Isolated network, a L2 network or a Shared network with specifyVlan=false.",
         ));
     }
+    if !kind.enabled {
+        return Err(ApiError::invalid("Can't use specified network offering id as its state is not Enabled"));
+    }
     let vpc = call.key(&cloud.vpcs, "vpcid");
+    if let Some(missing) = vpc.and_then(|vpc| cloud.missing_in_vpc(vpc, offering)) {
+        return Err(ApiError::invalid(missing));
+    }
+    let kind = &cloud.network_offerings[offering];
     if vpc.is_some() && !kind.for_vpc {
         return Err(ApiError::invalid("Network offering can't be used for VPC networks"));
     }
@@ -136,6 +143,9 @@ impl Cloud {
         if self.network_offerings[offering].guest_type == GuestType::L2 {
             return Ok((None, None));
         }
+        if let Some(cidr) = self.range_of_routed_network(call, zone, offering)? {
+            return Ok((Some(cidr), cidr.hosts().next()));
+        }
         let (Some(gateway), Some(netmask)) = (call.filled("gateway"), call.filled("netmask")) else {
             if let Some(gateway) = call.filled("gateway") {
                 parse_gateway(gateway)?;
@@ -153,6 +163,18 @@ impl Cloud {
             return Err(refused());
         }
         Ok((Some(cidr), Some(gateway)))
+    }
+
+    /// What a tier's offering has and its VPC has not.
+    fn missing_in_vpc(&self, vpc: Key<Vpc>, offering: Key<NetworkOffering>) -> Option<String> {
+        let offering = &self.network_offerings[offering];
+        let held = &self.vpc_offerings[self.vpcs[vpc].offering].services;
+        let has = |(service, by): &&(&str, &str)| {
+            held.iter().any(|(known, providers)| known == service && providers.contains(by))
+        };
+        let (service, by) = offering.services.iter().find(|it| !has(it))?;
+        let vpc = &self.vpcs[vpc].name;
+        Some(format!("Service/provider combination {service}/{by} is not supported by VPC {vpc}"))
     }
 
     /// What a network gets that asks for nothing: the zone's range, or one of its own where all machines share the

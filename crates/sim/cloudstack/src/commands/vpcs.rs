@@ -79,11 +79,17 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let (zone, offering) =
         (call.the(&cloud.zones, "zoneid")?, call.the(&cloud.vpc_offerings, "vpcofferingid")?);
     let owner = cloud.owner(call)?;
-    let text =
-        call.filled("cidr").ok_or_else(|| ApiError::invalid("VPC cidr or cidr size must be specified"))?;
-    let cidr: Ipv4Net =
-        text.parse().map_err(|_| ApiError::invalid(format!("Invalid CIDR specified {text}")))?;
-    if !cidr.network().is_private() {
+    if !cloud.vpc_offerings[offering].enabled {
+        let refused = ApiError::invalid("Unable to find vpc offering in Enabled state by specified id");
+        return Err(refused.about(&cloud.vpc_offerings[offering].uuid, "vpcOfferingId"));
+    }
+    let range = cloud.range_of_routed_vpc(call, zone)?;
+    let text = call.filled("cidr").unwrap_or_default();
+    let cidr: Ipv4Net = match range {
+        Some(range) => range,
+        None => text.parse().map_err(|_| ApiError::invalid(format!("Invalid CIDR specified {text}")))?,
+    };
+    if range.is_none() && !cidr.network().is_private() {
         return Err(ApiError::invalid(format!("Guest Cidr {cidr} is not RFC1918 compliant")));
     }
     cloud.within_limit(owner, Resource::Vpc, 1)?;

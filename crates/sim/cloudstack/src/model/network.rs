@@ -93,11 +93,12 @@ pub(crate) struct LbRule {
     pub(crate) members: Vec<Key<Vm>>,
 }
 
-/// A rule of the firewall; egress if it has no address.
+/// A rule of the firewall. What comes in comes by an address, but for routed networks.
 pub(crate) struct FirewallRule {
     pub(crate) account: Key<Account>,
     pub(crate) network: Key<Network>,
     pub(crate) ip: Option<Key<PublicIp>>,
+    pub(crate) egress: bool,
     pub(crate) protocol: String,
     pub(crate) ports: Option<Ports>,
     pub(crate) icmp: Option<(i64, i64)>,

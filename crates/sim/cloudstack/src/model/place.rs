@@ -10,6 +10,8 @@ pub(crate) struct Zone {
     pub(crate) token: String,
     pub(crate) dns: String,
     pub(crate) guest_cidr: ipnet::Ipv4Net,
+    /// Ids and ranges that routed networks get theirs from.
+    pub(crate) routed_subnets: Vec<(String, ipnet::Ipv4Net)>,
     pub(crate) physical_network: String,
     pub(crate) public_network: String,
     pub(crate) public_vlan: String,
@@ -137,6 +139,11 @@ pub(crate) struct NetworkOffering {
     pub(crate) egress_default_allow: bool,
     pub(crate) internal_lb: bool,
     pub(crate) network_mode: Option<&'static str>,
+    /// `Static` or `Dynamic`, where one was given.
+    pub(crate) routing_mode: Option<&'static str>,
+    /// Every server has it.
+    pub(crate) stock: bool,
+    pub(crate) enabled: bool,
     /// Service and who provides it.
     pub(crate) services: Vec<(&'static str, &'static str)>,
 }
@@ -149,15 +156,32 @@ impl NetworkOffering {
     pub(crate) fn provided_by(&self, provider: &str) -> bool {
         self.services.iter().any(|(_, by)| *by == provider)
     }
+
+    /// Networks are routed by a router of CloudStack's own, not by somebody's switches.
+    pub(crate) fn is_router_gateway(&self) -> bool {
+        let guards = |service: &str| matches!(service, "Firewall" | "NetworkACL");
+        let mut guards = self.services.iter().filter(|(service, _)| guards(service));
+        self.network_mode == Some("ROUTED")
+            && guards.all(|(_, by)| matches!(*by, "VirtualRouter" | "VpcVirtualRouter"))
+    }
 }
 
 /// Kind of VPCs.
 pub(crate) struct VpcOffering {
     pub(crate) name: String,
     pub(crate) default: bool,
+    pub(crate) enabled: bool,
     pub(crate) network_mode: Option<&'static str>,
     pub(crate) nsx: bool,
     pub(crate) services: Vec<(&'static str, Vec<&'static str>)>,
+}
+
+impl VpcOffering {
+    /// VPCs are routed by a router of CloudStack's own, or by Netris.
+    pub(crate) fn is_gateway(&self) -> bool {
+        let acl = self.services.iter().find(|(service, _)| *service == "NetworkACL");
+        self.network_mode == Some("ROUTED") && acl.is_some_and(|(_, by)| !by.contains(&"Nsx"))
+    }
 }
 
 /// A guest operating system.

@@ -161,7 +161,7 @@ impl Cloud {
                     Some(json!({"subnet": cidr.to_string(), "gateway": ip.address.to_string()}))
                 })
                 .collect();
-            fields.put("ip4routing", "Static").put("ip4routes", routes);
+            fields.put("ip4routing", offering.routing_mode.unwrap_or("Static")).put("ip4routes", routes);
         }
         if let (Some(cidr), Some(gateway)) = (row.cidr, row.gateway) {
             fields
@@ -285,7 +285,7 @@ impl Cloud {
             "cidrlist": row.cidrs.join(","),
             "tags": self.short_tags(&row.uuid),
             "destcidrlist": row.destinations.join(","),
-            "traffictype": if row.ip.is_some() { "Ingress" } else { "Egress" },
+            "traffictype": if row.egress { "Egress" } else { "Ingress" },
         }));
         if let Some(ports) = row.ports {
             fields.put("startport", ports.start).put("endport", ports.end);

@@ -206,13 +206,13 @@ impl Cloud {
             "displaytext": row.display_text,
             "created": time(row.created),
             "traffictype": "Guest",
-            "isdefault": true,
+            "isdefault": row.stock,
             "specifyvlan": row.specify_vlan,
             "conservemode": row.conserve_mode,
             "specifyipranges": row.specify_ip_ranges,
             "availability": if row.required { "Required" } else { "Optional" },
             "networkrate": 200,
-            "state": "Enabled",
+            "state": if row.enabled { "Enabled" } else { "Disabled" },
             "guestiptype": row.guest_type.name(),
             "service": services,
             "forvpc": row.for_vpc,
@@ -229,7 +229,8 @@ impl Cloud {
         }));
         fields
             .maybe("serviceofferingid", router.map(|offering| offering.uuid.as_str()))
-            .maybe("networkmode", row.network_mode);
+            .maybe("networkmode", row.network_mode)
+            .maybe("routingmode", row.routing_mode);
         fields.done()
     }
 
@@ -241,7 +242,7 @@ impl Cloud {
             "displaytext": row.name,
             "created": time(row.created),
             "isdefault": row.default,
-            "state": "Enabled",
+            "state": if row.enabled { "Enabled" } else { "Disabled" },
             "service": vpc_services(&row.services),
             "distributedvpcrouter": false,
             "supportsregionLevelvpc": false,

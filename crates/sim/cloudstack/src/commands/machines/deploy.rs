@@ -175,7 +175,9 @@ impl Cloud {
             return Ok(false);
         }
         let (account, zone, in_vpc) = (row.account, row.zone, row.vpc.is_some());
-        let nat = self.network_offerings[row.offering].offers("SourceNat") && !in_vpc;
+        let offering = &self.network_offerings[row.offering];
+        // The router of a routed network has a public address too, and it is listed as one of source NAT.
+        let nat = (offering.offers("SourceNat") || offering.is_router_gateway()) && !in_vpc;
         if nat && self.source_nat(network).is_none() {
             let ip = self.take_address(account, zone, None, Some(network), None)?;
             if let Some(held) = &mut self.ips[ip].held {
