@@ -10,6 +10,8 @@ mod cloud;
 mod lives;
 #[path = "../tests/it/manifests.rs"]
 mod manifests;
+#[path = "../tests/it/routed_sites.rs"]
+mod routed_sites;
 #[path = "../tests/it/sites.rs"]
 mod sites;
 #[path = "../tests/it/story.rs"]

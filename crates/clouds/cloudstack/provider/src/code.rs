@@ -46,6 +46,9 @@ capstan_controller::codes! {
     NOT_OURS = "E-CS-NOT-OURS", User,
         "a resource in CloudStack conflicts with this object and is not owned by it",
         "rename or delete that resource, or correct the id in the manifest";
+    ENDPOINT = "E-CS-ENDPOINT", User,
+        "the endpoint of the cluster does not fit its network",
+        "set spec.controlPlaneEndpoint.host of the CloudStackCluster as the message says";
     UNSUPPORTED = "E-CS-UNSUPPORTED", User,
         "the manifest uses a feature that is not supported yet",
         "use an isolated or shared network";

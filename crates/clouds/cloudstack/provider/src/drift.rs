@@ -205,6 +205,7 @@ fn is_removal(kind: &str) -> bool {
         "LB.DELETE"
             | "FIREWALL.CLOSE"
             | "FIREWALL.EGRESS.CLOSE"
+            | "ROUTING.IPV4.FIREWALL.RULE.DELETE"
             | "NET.IPRELEASE"
             | "NETWORK.DELETE"
             | "NETWORK.RESTART"

@@ -81,6 +81,7 @@ impl Cloud {
             zoneid: zones.into_iter().next().expect("a zone").id,
             gateway: "10.99.0.1".parse().ok(),
             netmask: Some("255.255.255.0".to_owned()),
+            cidrsize: None,
             vpcid: None,
             aclid: None,
             owner: Owner::default(),

@@ -44,6 +44,8 @@ pub struct CreateNetwork {
     pub gateway: Option<IpAddr>,
     /// Netmask, if not the server's choice.
     pub netmask: Option<String>,
+    /// Prefix length of a routed network, whose addresses are the server's choice.
+    pub cidrsize: Option<u8>,
     /// The virtual private cloud that it becomes a tier of.
     pub vpcid: Option<VpcId>,
     /// The tier's access list.
@@ -93,7 +95,9 @@ pub struct CreateVpc {
     /// For people.
     pub displaytext: String,
     /// Its addresses.
-    pub cidr: String,
+    pub cidr: Option<String>,
+    /// Prefix length of a routed one, whose addresses are the server's choice.
+    pub cidrsize: Option<u8>,
     /// Its kind.
     pub vpcofferingid: VpcOfferingId,
     /// Where.

@@ -32,7 +32,9 @@ pub use kubernetes::{ClusterMember, KubernetesCluster};
 pub use machine::{
     Destroyed, GroupMembership, MachineState, MachineUserData, Nic, SecondaryAddress, VirtualMachine,
 };
-pub use network::{GuestType, Network, NetworkAclList, NetworkService, NetworkState, Vpc, VpcState};
+pub use network::{
+    GuestType, Network, NetworkAclList, NetworkService, NetworkState, ServiceProvider, Vpc, VpcState,
+};
 pub use offering::{DiskOffering, NetworkMode, NetworkOffering, ServiceOffering, VpcOffering};
 pub use rule::{FirewallRule, LoadBalancerMember, LoadBalancerRule, PortForwardingRule, RuleState};
 pub use server::{Api, ApiParameter, Capability};

@@ -43,6 +43,16 @@ words! {
 pub struct NetworkService {
     /// `Lb`, `Firewall`, `SourceNat`, `UserData`, ….
     pub name: String,
+    /// Who provides it.
+    #[serde(default)]
+    pub provider: Vec<ServiceProvider>,
+}
+
+/// Who provides a service of networks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceProvider {
+    /// `VirtualRouter`, `VpcVirtualRouter`, `Nsx`, ….
+    pub name: String,
 }
 
 /// A network.

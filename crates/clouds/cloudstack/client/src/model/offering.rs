@@ -115,4 +115,7 @@ pub struct VpcOffering {
     pub isdefault: bool,
     /// Translated or routed.
     pub networkmode: Option<NetworkMode>,
+    /// What its tiers can do.
+    #[serde(default)]
+    pub service: Vec<NetworkService>,
 }

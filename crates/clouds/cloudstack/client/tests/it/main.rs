@@ -89,6 +89,7 @@ impl World {
             zoneid: self.zone.clone(),
             gateway: None,
             netmask: None,
+            cidrsize: None,
             vpcid: None,
             aclid: None,
             owner: Owner::default(),

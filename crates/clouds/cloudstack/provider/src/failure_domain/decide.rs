@@ -66,7 +66,7 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
     }
     let network = &decision.object.spec.zone.network;
     // What does not exist yet will be made, and isolated.
-    if (network.kind == ISOLATED || network.id.is_empty()) && network.routing_mode.is_empty() {
+    if network.kind == ISOLATED || network.id.is_empty() {
         let plain = names::isolated_network_object(cluster_name(look), &network.name);
         let own_name =
             names::isolated_network_object_of(cluster_name(look), &network.name, &decision.object.spec.name);
@@ -103,6 +103,7 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
         let network = &mut decision.object.spec.zone.network;
         network.id = own.spec.id.clone();
         network.kind = ISOLATED.to_owned();
+        network.routing_mode.clone_from(&own.status.routing_mode);
         network.vpc = own.spec.vpc.clone().or(network.vpc.take());
     }
     decision.object.status.ready = true;

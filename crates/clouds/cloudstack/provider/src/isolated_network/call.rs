@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use capstan_cloudstack_client::commands::{
     AssociateIpAddress, CreateEgressFirewallRule, CreateFirewallRule, CreateLoadBalancerRule, CreateNetwork,
     CreateTags, CreateVpc, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule,
-    DeleteNetwork, DeleteTags, DeleteVpc, DisassociateIpAddress, Owner, TagPair,
+    DeleteNetwork, DeleteRoutingFirewallRule, DeleteTags, DeleteVpc, DisassociateIpAddress, Owner, TagPair,
 };
 use capstan_cloudstack_client::model::ResourceType;
 use capstan_cloudstack_client::{Code, Error};
@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::observe::{Change, ObservedNetwork};
-use super::{NetworkOrder, RULE, VpcOrder};
+use super::{NetworkOrder, RULE, VpcOrder, routed};
 use crate::clouds::Access;
 use crate::code;
 use crate::error::failed;
@@ -121,20 +121,40 @@ pub enum NetworkCall {
         /// Who.
         cidr: String,
     },
+    /// Let somebody in to a routed network.
+    OpenRouted {
+        /// The network.
+        network: String,
+        /// The port.
+        port: u16,
+        /// Who.
+        cidr: String,
+        /// To which of its addresses.
+        to: String,
+    },
     /// Let somebody in no longer.
     Close {
         /// The rule.
         rule: String,
+        /// The network is routed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        routed: bool,
     },
     /// Let everything out.
     LetOut {
         /// The network.
         network: String,
+        /// The network is routed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        routed: bool,
     },
     /// Take back what lets out.
     KeepIn {
         /// The rule.
         rule: String,
+        /// The network is routed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        routed: bool,
     },
     /// Delete the rule for the API servers.
     Unbalance {
@@ -164,9 +184,10 @@ impl Call for NetworkCall {
             Self::Associate { network, .. } => format!("address-of/{network}"),
             Self::Balance { address, port, .. } => format!("rule/{address}/{port}"),
             Self::Open { address, port, cidr } => format!("opening/{address}/{port}/{cidr}"),
-            Self::Close { rule } => format!("opening/{rule}"),
-            Self::LetOut { network } => format!("exit-of/{network}"),
-            Self::KeepIn { rule } => format!("exit/{rule}"),
+            Self::OpenRouted { network, port, cidr, to } => format!("opening/{network}/{port}/{cidr}/{to}"),
+            Self::Close { rule, .. } => format!("opening/{rule}"),
+            Self::LetOut { network, .. } => format!("exit-of/{network}"),
+            Self::KeepIn { rule, .. } => format!("exit/{rule}"),
             Self::Unbalance { rule } => format!("rule/{rule}"),
             Self::Release { address } => format!("address/{address}"),
             Self::Delete { network } => format!("network/{network}"),
@@ -192,9 +213,12 @@ impl Call for NetworkCall {
             Self::Associate { network, address: None, .. } => format!("take-address for {network}"),
             Self::Balance { address, port, .. } => format!("create-rule {address} {port}"),
             Self::Open { address, port, cidr } => format!("let-in {cidr} to {address} {port}"),
-            Self::Close { rule } => format!("delete-opening {rule}"),
-            Self::LetOut { network } => format!("let-out {network}"),
-            Self::KeepIn { rule } => format!("delete-exit {rule}"),
+            Self::OpenRouted { network, port, cidr, to } => {
+                format!("let-in {cidr} to {to} {port} of {network}")
+            }
+            Self::Close { rule, .. } => format!("delete-opening {rule}"),
+            Self::LetOut { network, .. } => format!("let-out {network}"),
+            Self::KeepIn { rule, .. } => format!("delete-exit {rule}"),
             Self::Unbalance { rule } => format!("delete-rule {rule}"),
             Self::Release { address } => format!("release-address {address}"),
             Self::Delete { network } => format!("delete-network {network}"),
@@ -219,9 +243,12 @@ impl NetworkCall {
             Self::Open { address, port, cidr } => {
                 observed.openings_on(address, *port).any(|(_, allowed)| allowed == cidr)
             }
-            Self::Close { rule } => !observed.openings.iter().any(|opening| opening.id.as_str() == rule),
+            Self::OpenRouted { network: id, port, cidr, to } => {
+                network(id) && observed.routed_opening(*port, cidr, to).is_some()
+            }
+            Self::Close { rule, .. } => !observed.openings.iter().any(|opening| opening.id.as_str() == rule),
             Self::LetOut { .. } => observed.lets_out(),
-            Self::KeepIn { rule } => !observed.exits.iter().any(|exit| exit.id.as_str() == rule),
+            Self::KeepIn { rule, .. } => !observed.exits.iter().any(|exit| exit.id.as_str() == rule),
             Self::Unbalance { rule } => !observed.rules.iter().any(|known| known.id.as_str() == rule),
             Self::Release { address } => !observed.addresses.iter().any(|known| known.id.as_str() == address),
             Self::Delete { network: id } => !network(id),
@@ -237,6 +264,7 @@ impl NetworkCall {
                 | Self::Associate { .. }
                 | Self::Balance { .. }
                 | Self::Open { .. }
+                | Self::OpenRouted { .. }
                 | Self::LetOut { .. }
         )
     }
@@ -277,6 +305,7 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
                 zoneid: order.zone.clone(),
                 gateway: order.gateway,
                 netmask: order.netmask.clone(),
+                cidrsize: order.cidr_size,
                 vpcid: order.vpc.clone(),
                 aclid: order.acl.clone(),
                 owner: order.owner.clone(),
@@ -291,7 +320,8 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
             let request = CreateVpc {
                 name: name.clone(),
                 displaytext: order.text.clone(),
-                cidr: order.cidr.clone(),
+                cidr: Some(order.cidr.clone()).filter(|cidr| !cidr.is_empty()),
+                cidrsize: order.cidr_size,
                 vpcofferingid: order.offering.clone(),
                 zoneid: order.zone.clone(),
                 start: Some(true),
@@ -383,7 +413,16 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
             let rule = client.run(&request).await.map_err(lost)?;
             Ok(Change::Opening(Box::new(rule)))
         }
-        NetworkCall::LetOut { network } => {
+        NetworkCall::OpenRouted { network, port, cidr, to } => {
+            let request = routed::opening(network, *port, cidr, to);
+            let rule = client.run(&request).await.map_err(lost)?;
+            Ok(Change::Opening(Box::new(rule)))
+        }
+        NetworkCall::LetOut { network, routed: true } => {
+            let rule = client.run(&routed::exit(network)).await.map_err(lost)?;
+            Ok(Change::Exit(Box::new(rule)))
+        }
+        NetworkCall::LetOut { network, routed: false } => {
             let request = CreateEgressFirewallRule {
                 networkid: network.as_str().into(),
                 protocol: "all".to_owned(),
@@ -397,13 +436,21 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
             let rule = client.run(&request).await.map_err(lost)?;
             Ok(Change::Exit(Box::new(rule)))
         }
-        NetworkCall::Close { rule } => {
-            let done = client.run(&DeleteFirewallRule { id: rule.as_str().into() }).await;
+        NetworkCall::Close { rule, routed } => {
+            let id = rule.as_str().into();
+            let done = match routed {
+                true => client.run(&DeleteRoutingFirewallRule { id }).await,
+                false => client.run(&DeleteFirewallRule { id }).await,
+            };
             gone(done.map(drop), access)?;
             Ok(Change::NoOpening(rule.clone()))
         }
-        NetworkCall::KeepIn { rule } => {
-            let done = client.run(&DeleteEgressFirewallRule { id: rule.as_str().into() }).await;
+        NetworkCall::KeepIn { rule, routed } => {
+            let id = rule.as_str().into();
+            let done = match routed {
+                true => client.run(&DeleteRoutingFirewallRule { id }).await,
+                false => client.run(&DeleteEgressFirewallRule { id }).await,
+            };
             gone(done.map(drop), access)?;
             Ok(Change::NoExit(rule.clone()))
         }

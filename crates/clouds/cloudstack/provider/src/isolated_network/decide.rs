@@ -17,7 +17,9 @@ use capstan_object::Conditions;
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
 use super::mark::{self, is_ours};
-use super::{IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, vpc};
+use super::{
+    IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, routed, vpc,
+};
 use crate::account_cache::SETTLED;
 use crate::annotation;
 
@@ -234,13 +236,16 @@ fn keep(
     }
     egress(observed, cluster, (network, &identity), &made, &mut calls);
     let site = Site { look, observed, cluster, network, identity: &identity };
-    let refused = match site.address(&made) {
-        Choice::Have(address) => site.served(address, &mut made, &mut calls, decision).err(),
-        Choice::Take(call) => {
-            calls.push(call);
-            None
-        }
-        Choice::Refused(cause) => Some(cause),
+    let refused = match routed::is_routed(network) {
+        true => site.routed(&mut made, &mut calls, decision).err(),
+        false => match site.address(&made) {
+            Choice::Have(address) => site.served(address, &mut made, &mut calls, decision).err(),
+            Choice::Take(call) => {
+                calls.push(call);
+                None
+            }
+            Choice::Refused(cause) => Some(cause),
+        },
     };
     made.put(&mut decision.object.metadata);
     if let Some(cause) = refused {
@@ -254,7 +259,11 @@ fn keep(
     let status = &mut decision.object.status;
     status.ready = true;
     status.initialization.provisioned = Some(true);
-    let message = site.let_in_by_others(&made).or_else(|| site.blocked()).unwrap_or_default();
+    let message = match routed::is_routed(network) {
+        true => site.routed_hint(&made).or_else(|| site.denied()),
+        false => site.let_in_by_others(&made).or_else(|| site.blocked()),
+    };
+    let message = message.unwrap_or_default();
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     decision.again_in(if look.seen.ill { UNWELL } else { SETTLED });
     mark::keep(look, Some(network), cluster, decision);
@@ -271,7 +280,7 @@ fn egress(
 ) {
     let id = network.id.to_string();
     if !observed.lets_out() {
-        return calls.push(NetworkCall::LetOut { network: id });
+        return calls.push(NetworkCall::LetOut { network: id, routed: routed::is_routed(network) });
     }
     if is_ours(network) || identity.taken_over || network.egressdefaultpolicy == Some(true) {
         return;

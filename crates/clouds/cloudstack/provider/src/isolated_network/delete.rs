@@ -16,7 +16,7 @@ use jiff::SignedDuration;
 use super::claim::{Identity, is_shared};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
-use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, vpc};
+use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, routed, vpc};
 use crate::refusal::{Pauses, Refusal};
 use crate::{annotation, balancers, code, leaving};
 
@@ -197,7 +197,8 @@ fn undo(
         observed.rules.iter().filter(ours).map(|rule| NetworkCall::Unbalance { rule: rule.id.to_string() }),
     );
     let opened = observed.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
-    calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string() }));
+    let routed = routed::is_routed(network);
+    calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string(), routed }));
     calls.extend(exit(observed, network, made, shared));
     for address in observed.addresses.iter() {
         let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
@@ -234,7 +235,8 @@ fn exit(observed: &ObservedNetwork, network: &Network, made: &Made, shared: bool
         if shared && by_us && !tagged {
             calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: vec![tag] });
         } else if !shared && (by_us || tagged) {
-            calls.push(NetworkCall::KeepIn { rule: exit.id.to_string() });
+            let routed = routed::is_routed(network);
+            calls.push(NetworkCall::KeepIn { rule: exit.id.to_string(), routed });
         }
     }
     if !shared {
@@ -265,7 +267,9 @@ fn unbalanced(
                 && opening.endport.or(opening.startport) == rule.publicport
         };
         let openings = observed.openings.iter().filter(leads_in);
-        calls.extend(openings.map(|opening| NetworkCall::Close { rule: opening.id.to_string() }));
+        calls.extend(
+            openings.map(|opening| NetworkCall::Close { rule: opening.id.to_string(), routed: false }),
+        );
     }
     let since = cluster.metadata.creation_timestamp.as_ref().map(|created| created.timestamp());
     let free = observed.addresses.iter().filter(|address| {

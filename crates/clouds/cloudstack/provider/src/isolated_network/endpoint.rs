@@ -41,7 +41,7 @@ fn took(look: &Look<IsolatedNetworks>, network: &Network, wanted: Option<IpAddr>
     })
 }
 
-fn not_ours(message: String) -> CloudError {
+pub(super) fn not_ours(message: String) -> CloudError {
     CloudError::new(code::NOT_OURS, "NotOurs", message)
 }
 
@@ -250,7 +250,7 @@ impl<'a> Site<'a> {
         }
         for (rule, who) in self.observed.openings_on(address, port) {
             if !wanted.iter().any(|cidr| cidr == who) && self.is_made(rule, (address, port), made) {
-                calls.push(NetworkCall::Close { rule: rule.id.to_string() });
+                calls.push(NetworkCall::Close { rule: rule.id.to_string(), routed: false });
                 made.openings.remove(rule.id.as_str());
             }
         }
@@ -260,6 +260,11 @@ impl<'a> Site<'a> {
     /// are not changed here once they are made.
     pub(super) fn blocked(&self) -> Option<String> {
         self.network.vpcid.as_ref()?;
+        self.denied().or_else(|| self.balanced_for_others())
+    }
+
+    /// A tier has an access list that lets nothing pass.
+    pub(super) fn denied(&self) -> Option<String> {
         if self.network.aclname.as_deref() == Some("default_deny") {
             return Some(format!(
                 "tier {} has the access list default_deny, which lets nothing in or out: replace it by one that allows \
@@ -267,6 +272,10 @@ impl<'a> Site<'a> {
                 self.network.name.as_deref().unwrap_or_default()
             ));
         }
+        None
+    }
+
+    fn balanced_for_others(&self) -> Option<String> {
         let id = &self.look.object.status.load_balancer_rule_id;
         let rule = self.observed.rules.iter().find(|rule| rule.id.as_str() == id)?;
         let held: Vec<&str> = rule.cidrlist.as_deref().unwrap_or_default().split([' ', ',']).collect();
@@ -303,7 +312,7 @@ impl<'a> Site<'a> {
 
 /// What the firewall is to look like.
 #[derive(Debug, PartialEq)]
-enum Openings {
+pub(super) enum Openings {
     /// These may come in.
     These(Vec<String>),
     /// Somebody else decides.

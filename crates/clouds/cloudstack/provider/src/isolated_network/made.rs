@@ -107,6 +107,10 @@ impl Made {
                 let new = observed.openings_on(address, *port).find(|(_, who)| who == cidr);
                 self.openings.extend(new.map(|(rule, _)| rule.id.to_string()));
             }
+            NetworkCall::OpenRouted { port, cidr, to, .. } => {
+                let new = observed.routed_opening(*port, cidr, to);
+                self.openings.extend(new.map(|rule| rule.id.to_string()));
+            }
             NetworkCall::LetOut { .. } => {
                 let new = observed.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
                 self.exit = new.map(|exit| exit.id.to_string()).or_else(|| self.exit.take());

@@ -11,7 +11,7 @@
 //!
 //! Names of networks are not unique, so a network that was made here carries a mark in its text from its first moment
 //! on, and minutes later tags, for CAPC and for whoever looks for what was left behind. What was made in somebody else's network is recorded on the object. Only
-//! that is ever deleted. Clusters that share a network tag it: it, and the rule that lets packets out, go with the last
+//! that is ever deleted. Routed networks have neither addresses nor load balancers; `routed` says what they have instead. Clusters that share a network tag it: it, and the rule that lets packets out, go with the last
 //! of them. Each has an address and a rule of its own; those of another are refused.
 
 mod call;
@@ -23,6 +23,7 @@ mod made;
 mod mark;
 mod observe;
 mod order;
+mod routed;
 #[cfg(test)]
 mod tests;
 mod vpc;
@@ -295,7 +296,7 @@ fn neighbours(
     Ok(found)
 }
 
-/// Another network of the cluster has the address that is the cluster's endpoint.
+/// Another network of the cluster has the address that is the cluster's endpoint, or becomes it.
 fn is_elsewhere(
     object: &CloudStackIsolatedNetwork,
     cluster: &CloudStackCluster,
@@ -308,7 +309,7 @@ fn is_elsewhere(
     Ok(all.iter().any(|other| {
         other.metadata.uid != object.metadata.uid
             && !other.status.public_ip_id.is_empty()
-            && other.spec.control_plane_endpoint.host == *host
+            && (host.is_empty() || other.spec.control_plane_endpoint.host == *host)
     }))
 }
 

@@ -26,7 +26,7 @@ use super::claim::{Identity, holder, owns};
 use super::decide::{allowed, is_asked};
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
-use super::vpc;
+use super::{routed, vpc};
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
@@ -270,6 +270,9 @@ impl ObservedNetwork {
 
     /// Everything that the object records, or that its cluster asks for, is there.
     fn is_as_recorded(&self, object: &CloudStackIsolatedNetwork, cluster: &CloudStackCluster) -> bool {
+        if let Some(network) = self.network.as_ref().filter(|network| routed::is_routed(network)) {
+            return self.lets_out() && routed::is_as_recorded(network, self, object, cluster);
+        }
         let status = &object.status;
         let address = status.public_ip_id.as_str();
         let Ok(port) = u16::try_from(object.spec.control_plane_endpoint.port) else { return false };
@@ -320,6 +323,26 @@ async fn ask(
         }
         return Ok(observed);
     };
+    match routed::is_routed(&network) {
+        true => routed::observe(&network, &mut observed, access).await?,
+        false => natted(object, cluster, &network, &mut observed, access).await?,
+    }
+    if object.metadata.is_deleting() && is_ours(&network) {
+        observed.held_by = leaving::held_by(&object.metadata, access).await.map_err(explain)?;
+    }
+    observed.network = Some(network);
+    Ok(observed)
+}
+
+/// What leads in to a network whose addresses are translated, and what lets out of it.
+async fn natted(
+    object: &CloudStackIsolatedNetwork,
+    cluster: &CloudStackCluster,
+    network: &Network,
+    observed: &mut ObservedNetwork,
+    access: &Access,
+) -> Result<(), CloudError> {
+    let explain = |error: Error| access.explain(&error);
     let (client, scope, id) = (&access.client, access.scope(), network.id.clone());
     // Addresses of a VPC belong to a tier only while a rule of the tier is on them.
     let addresses = ListPublicIpAddresses {
@@ -354,15 +377,12 @@ async fn ask(
     }
     if object.status.public_ip_id.is_empty()
         && !object.metadata.is_deleting()
-        && must_choose(object, cluster, &network, &observed)
+        && must_choose(object, cluster, network, observed)
     {
+        let zone = network.zoneid.clone();
         observed.free = free(&object.metadata.uid, zone, access).await?;
     }
-    if object.metadata.is_deleting() && is_ours(&network) {
-        observed.held_by = leaving::held_by(&object.metadata, access).await.map_err(explain)?;
-    }
-    observed.network = Some(network);
-    Ok(observed)
+    Ok(())
 }
 
 /// An address may have to be chosen: the network is not the cluster's own, or has none that is left to it.
@@ -379,7 +399,7 @@ fn must_choose(
 }
 
 /// The rule is on its way out.
-fn going(state: Option<&RuleState>) -> bool {
+pub(super) fn going(state: Option<&RuleState>) -> bool {
     matches!(state, Some(RuleState::Revoke | RuleState::Deleting))
 }
 
@@ -432,9 +452,9 @@ pub(crate) fn is_tier_of(network: &Network, vpc: &VpcSpec) -> bool {
 
 /// A free address of the zone. Which one is the object's own choice, so that many who look at the same time rarely
 /// want the same.
-async fn free(uid: &str, zone: ZoneId, access: &Access) -> Result<Option<IpAddr>, CloudError> {
+async fn free(uid: &str, zone: Option<ZoneId>, access: &Access) -> Result<Option<IpAddr>, CloudError> {
     let question = ListPublicIpAddresses {
-        zoneid: Some(zone),
+        zoneid: zone,
         state: Some(AddressState::Free),
         allocatedonly: Some(false),
         scope: access.scope(),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::ObservedNetwork;
 use super::mark::mark;
 use super::observe::ALLOW;
-use super::vpc;
+use super::{routed, vpc};
 use crate::code;
 use crate::error::CloudError;
 
@@ -46,6 +46,9 @@ pub struct NetworkOrder {
     /// Its netmask; any if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netmask: Option<String>,
+    /// Prefix length of a routed network, which CloudStack chooses the addresses of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cidr_size: Option<u8>,
     /// The account or project, unless it is that of the keys.
     #[serde(default, skip_serializing_if = "Owner::is_caller")]
     pub owner: Owner,
@@ -66,6 +69,23 @@ const SERVICES: [&str; 3] = ["SourceNat", "Lb", "Firewall"];
 /// The same for a tier, which has an access list in place of a firewall.
 const TIER_SERVICES: [&str; 2] = ["SourceNat", "Lb"];
 
+/// What routed networks and tiers have to have.
+const ROUTED_SERVICES: [&str; 1] = ["Firewall"];
+const ROUTED_TIER_SERVICES: [&str; 1] = ["NetworkACL"];
+
+fn is_routed(offering: &NetworkOffering) -> bool {
+    offering.networkmode == Some(NetworkMode::Routed)
+}
+
+fn services(offering: &NetworkOffering, in_vpc: bool) -> &'static [&'static str] {
+    match (is_routed(offering), in_vpc) {
+        (false, false) => &SERVICES,
+        (false, true) => &TIER_SERVICES,
+        (true, false) => &ROUTED_SERVICES,
+        (true, true) => &ROUTED_TIER_SERVICES,
+    }
+}
+
 /// Why networks of an offering cannot serve a cluster. CloudStack makes some of them all the same, and refuses the rules
 /// later.
 fn unfit(offering: &NetworkOffering, in_vpc: bool) -> Option<String> {
@@ -79,16 +99,13 @@ fn unfit(offering: &NetworkOffering, in_vpc: bool) -> Option<String> {
     if offering.specifyvlan {
         return Some("asks for a VLAN, which only an administrator may name".to_owned());
     }
-    if offering.networkmode == Some(NetworkMode::Routed) {
-        return Some("is for routed networks".to_owned());
-    }
     if offering.state.as_deref().is_some_and(|state| state != "Enabled") {
         return Some("is not enabled".to_owned());
     }
     // A server that lists no services says nothing about them.
     let offers = |name: &str| offering.service.iter().any(|service| service.name.eq_ignore_ascii_case(name));
-    let needed: &[&str] = if in_vpc { &TIER_SERVICES } else { &SERVICES };
-    let lacking: Vec<&str> = needed.iter().copied().filter(|name| !offers(name)).collect();
+    let lacking: Vec<&str> =
+        services(offering, in_vpc).iter().copied().filter(|name| !offers(name)).collect();
     let told = !offering.service.is_empty() && !lacking.is_empty();
     told.then(|| format!("has no {}", lacking.join(" and no ")))
 }
@@ -113,9 +130,10 @@ impl NetworkOrder {
         })?;
         let in_vpc = observed.vpc.is_some();
         if let Some(why) = unfit(offering, in_vpc) {
-            let (what, services, default) = match in_vpc {
-                true => ("tiers of a VPC", TIER_SERVICES.join(", "), TIER_OFFERING),
-                false => ("isolated networks", SERVICES.join(", "), DEFAULT_OFFERING),
+            let services = services(offering, in_vpc).join(", ");
+            let (what, default) = match in_vpc {
+                true => ("tiers of a VPC", TIER_OFFERING),
+                false => ("isolated networks", DEFAULT_OFFERING),
             };
             let message = format!(
                 "network offering {name:?} {why}: name an offering for {what} with {services} in network.offering of \
@@ -124,15 +142,16 @@ impl NetworkOrder {
             );
             return Err(CloudError::new(code::UNSUPPORTED, "OfferingUnfit", message));
         }
-        let (gateway, netmask) = match &observed.vpc {
+        let given = || Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty());
+        let (gateway, netmask, cidr_size) = match &observed.vpc {
             Some(vpc) => {
                 let (gateway, netmask) = vpc::tier_range(vpc, spec)?;
-                (Some(gateway), Some(netmask))
+                (Some(gateway), Some(netmask), None)
             }
-            None => {
-                let netmask = Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty());
-                (spec.gateway.parse().ok(), netmask)
+            None if is_routed(offering) && spec.gateway.is_empty() && routed::is_sized(&offering.service) => {
+                (None, None, Some(routed::size(spec)?))
             }
+            None => (spec.gateway.parse().ok(), given(), None),
         };
         let acl = observed.acls.iter().find(|acl| in_vpc && acl.name.as_deref() == Some(ALLOW));
         Ok(Self {
@@ -143,6 +162,7 @@ impl NetworkOrder {
             acl: acl.map(|acl| acl.id.clone()),
             gateway,
             netmask,
+            cidr_size,
             owner: observed.owner.clone(),
         })
     }
@@ -165,7 +185,8 @@ mod tests {
             (json!({"guestiptype": "Shared", "service": all()}), Some("is for Shared networks")),
             (json!({"guestiptype": "Isolated", "forvpc": true}), Some("is for tiers of a VPC")),
             (json!({"specifyvlan": true}), Some("asks for a VLAN, which only an administrator may name")),
-            (json!({"networkmode": "ROUTED"}), Some("is for routed networks")),
+            (json!({"networkmode": "ROUTED", "service": services(&["Firewall"])}), None),
+            (json!({"networkmode": "ROUTED", "service": services(&["Dhcp"])}), Some("has no Firewall")),
             (json!({"state": "Disabled"}), Some("is not enabled")),
             (json!({"service": services(&["SourceNat", "Firewall"])}), Some("has no Lb")),
         ] {

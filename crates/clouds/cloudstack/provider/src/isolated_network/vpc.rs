@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use capstan_cloudstack_client::commands::{ListVpcOfferings, ListVpcs, Owner};
-use capstan_cloudstack_client::model::{Tag, Vpc, VpcOffering};
+use capstan_cloudstack_client::model::{NetworkMode, Tag, Vpc, VpcOffering};
 use capstan_cloudstack_client::{Code, VpcOfferingId, ZoneId};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
@@ -19,13 +19,15 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::Identity;
 use super::mark::{mark, tag_of};
-use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork};
+use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, routed};
 use crate::clouds::Access;
 use crate::code;
 use crate::error::CloudError;
 
 /// The offering of VPCs whose manifest names none; CAPC's default.
 const DEFAULT_OFFERING: &str = "Default VPC offering";
+/// Prefix of a routed VPC whose manifest names no addresses.
+const ROUTED_PREFIX: u8 = 24;
 /// Prefix of a tier whose manifest names no gateway.
 const TIER_PREFIX: u8 = 24;
 
@@ -37,8 +39,12 @@ pub struct VpcOrder {
     pub zone: ZoneId,
     /// Its offering.
     pub offering: VpcOfferingId,
-    /// Its addresses.
+    /// Its addresses; empty where CloudStack chooses them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cidr: String,
+    /// Prefix length of a routed one, which CloudStack chooses the addresses of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cidr_size: Option<u8>,
     /// Display text with the mark of the cluster.
     pub text: String,
     /// The account or project, unless it is that of the keys.
@@ -124,7 +130,9 @@ impl VpcOrder {
             let message = format!("there is no VPC offering {name:?}: correct offering in {fix}");
             CloudError::new(code::NOT_FOUND, "OfferingNotFound", message)
         })?;
-        if wanted.cidr.parse::<Ipv4Net>().is_err() {
+        let routed = offering.networkmode == Some(NetworkMode::Routed);
+        let sized = routed && wanted.cidr.is_empty() && routed::is_sized(&offering.service);
+        if !sized && wanted.cidr.parse::<Ipv4Net>().is_err() {
             let message = format!(
                 "VPC {:?} does not exist and cidr in {fix} is {:?}: give the addresses that it is to have, such as \
                  10.1.0.0/16, or name a VPC that exists",
@@ -136,6 +144,7 @@ impl VpcOrder {
             zone: domain.spec.zone.id.as_str().into(),
             offering: offering.id.clone(),
             cidr: wanted.cidr.clone(),
+            cidr_size: sized.then_some(ROUTED_PREFIX),
             text: mark(cluster),
             owner: observed.owner.clone(),
         })

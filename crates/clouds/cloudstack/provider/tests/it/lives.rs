@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::manifests::Shape;
-use crate::sites;
 use crate::story::Act::{
     self, Check, Create, CreateOrGiveUp, Delete, Destroy, ScaleControlPlane, ScaleWorkers, Upgrade,
 };
 use crate::story::{Mishap, Script};
+use crate::{routed_sites, sites};
 
 /// A network that a cluster comes to: what is there before, and how the manifest differs from the example.
 #[derive(Clone, Copy)]
@@ -23,6 +23,13 @@ pub const EXISTING: Ground =
 pub const TIER: Ground = Ground { before: Some(sites::a_tier_is_there), change: None };
 pub const SHARED: Ground =
     Ground { before: Some(sites::a_shared_network_is_there), change: Some(sites::with_kube_vip) };
+
+pub const ROUTED: Ground =
+    Ground { before: Some(routed_sites::are_offered), change: Some(routed_sites::asked_for) };
+pub const ROUTED_TIER: Ground =
+    Ground { before: Some(routed_sites::are_offered), change: Some(routed_sites::asked_for_in_a_vpc) };
+pub const ROUTED_EXISTING: Ground =
+    Ground { before: Some(routed_sites::one_is_there), change: Some(routed_sites::asked_for) };
 
 impl Ground {
     /// Acts on this network, without a CNI.
@@ -43,11 +50,15 @@ pub fn all() -> Vec<(&'static str, Script)> {
         ("brief-existing", EXISTING.script(&brief)),
         ("brief-tier", TIER.script(&brief)),
         ("brief-shared", SHARED.script(&brief)),
+        ("brief-routed", ROUTED.script(&brief)),
+        ("brief-routed-tier", ROUTED_TIER.script(&brief)),
+        ("brief-routed-existing", ROUTED_EXISTING.script(&brief)),
         ("hasty", OWN.script(&hasty)),
         ("hasty-vpc", OWN_VPC.script(&hasty)),
         ("hasty-existing", EXISTING.script(&hasty)),
         ("hasty-tier", TIER.script(&hasty)),
         ("hasty-shared", SHARED.script(&hasty)),
+        ("hasty-routed", ROUTED.script(&hasty)),
         ("short", OWN.script(&[Create, ScaleWorkers(2), ScaleWorkers(1), Delete])),
         ("whole", whole()),
     ]

@@ -15,6 +15,8 @@ mod orders;
 mod outlook;
 mod quota;
 mod removal;
+mod routed;
+mod routed_sites;
 mod scenarios;
 mod sharing;
 mod sites;

@@ -184,6 +184,7 @@ async fn network_like(hand: &Client, network: &NetworkId, name: &str) -> Result<
         zoneid,
         gateway: None,
         netmask: None,
+        cidrsize: None,
         vpcid: None,
         aclid: None,
         owner: Owner::default(),

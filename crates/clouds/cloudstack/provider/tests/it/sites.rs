@@ -59,6 +59,7 @@ async fn network(
         zoneid: zone.id,
         gateway: range.gateway.and_then(|gateway| gateway.parse().ok()),
         netmask: range.gateway.map(|_| "255.255.255.0".to_owned()),
+        cidrsize: None,
         vpcid: range.tier_of.map(|vpc| vpc.id.clone()),
         aclid,
         owner: Owner::default(),
@@ -134,18 +135,23 @@ pub fn a_shared_network_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> 
 
 /// The endpoint is an address of the shared network that kube-vip answers on.
 pub fn with_kube_vip(body: &mut Value) {
+    kube_vip(body, SHARED_ADDRESS);
+    if body["kind"] == "CloudStackCluster" {
+        body["spec"]["failureDomains"][0]["zone"]["network"]["name"] = "for-all".into();
+    }
+}
+
+/// The endpoint is an address that kube-vip answers on.
+pub fn kube_vip(body: &mut Value, address: &str) {
     match body["kind"].as_str() {
-        Some("CloudStackCluster") => {
-            body["spec"]["controlPlaneEndpoint"]["host"] = SHARED_ADDRESS.into();
-            body["spec"]["failureDomains"][0]["zone"]["network"]["name"] = "for-all".into();
-        }
+        Some("CloudStackCluster") => body["spec"]["controlPlaneEndpoint"]["host"] = address.into(),
         Some("KubeadmControlPlane") => {
             let pod = json!({
                 "apiVersion": "v1", "kind": "Pod",
                 "metadata": {"name": "kube-vip", "namespace": "kube-system"},
                 "spec": {"hostNetwork": true, "containers": [{
                     "name": "kube-vip", "image": "kube-vip", "args": ["manager"],
-                    "env": [{"name": "address", "value": SHARED_ADDRESS}, {"name": "port", "value": "6443"}],
+                    "env": [{"name": "address", "value": address}, {"name": "port", "value": "6443"}],
                 }]},
             });
             body["spec"]["kubeadmConfigSpec"]["files"] = json!([{
@@ -177,7 +183,8 @@ pub fn a_tier_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResul
         let request = CreateVpc {
             name: VPC.to_owned(),
             displaytext: "somebody's".to_owned(),
-            cidr: "10.30.0.0/16".to_owned(),
+            cidr: Some("10.30.0.0/16".to_owned()),
+            cidrsize: None,
             vpcofferingid: offerings.first().ok_or_else(missing)?.id.clone(),
             zoneid: zone.id,
             start: None,

@@ -263,8 +263,9 @@ pub fn all_is_well(shape: Shape, bare: bool, world: &World<'_>, cloud: &Cloud) -
         return Err(wrong(format!("a machine has version {}", other["spec"]["version"])));
     }
     let rules = cloud.names("loadbalancerrule");
-    // Machines on a shared network have an endpoint of their own making.
-    let balanced = !objects.list(&KindName::of::<CloudStackIsolatedNetwork>()).is_empty();
+    // Machines on a shared or routed network have an endpoint of their own making.
+    let networks = objects.list(&KindName::of::<CloudStackIsolatedNetwork>());
+    let balanced = networks.iter().any(|network| network["status"]["publicIPID"].is_string());
     let expected = if balanced { shape.domains } else { 0 };
     match rules.len() == expected && rules.iter().all(|rule| rule == "Kubernetes_API_Server") {
         true => Ok(()),
