@@ -1,4 +1,5 @@
-//! Cluster API's core controllers: Clusters, Machines, MachineSets, MachineDeployments, MachineHealthChecks.
+//! Cluster API's core controllers: Clusters, Machines, MachineSets, MachineDeployments, MachinePools,
+//! MachineHealthChecks.
 //!
 //! ```text
 //! Cluster ◀─ owns ─ MachineDeployment ─▶ MachineSet ─▶ Machine ─▶ bootstrap config, infrastructure machine
@@ -19,6 +20,7 @@ pub mod contract;
 pub mod machine;
 pub mod machine_deployment;
 pub mod machine_health_check;
+pub mod machine_pool;
 pub mod machine_set;
 pub mod machines;
 mod members;

@@ -78,6 +78,7 @@ fn is_own(key: &str) -> bool {
         label::CLUSTER_NAME,
         label::DEPLOYMENT_NAME,
         label::SET_NAME,
+        label::POOL_NAME,
         label::CONTROL_PLANE,
         label::CONTROL_PLANE_NAME,
         label::MACHINE_TEMPLATE_HASH,

@@ -80,6 +80,7 @@ fn delete_children(look: &Look<ClusterController>, decision: &mut Decision<Clust
     }
     each(look, decision, &look.seen.deployments);
     each(look, decision, &look.seen.sets);
+    each(look, decision, &look.seen.pools);
     each(look, decision, &look.seen.worker_machines);
     if stands_alone(look) {
         each(look, decision, &look.seen.control_plane_machines);
@@ -99,6 +100,7 @@ fn descendants(look: &Look<ClusterController>) -> Vec<String> {
         control_plane.flatten(),
         names("MachineDeployments", &seen.deployments),
         names("MachineSets", &seen.sets),
+        names("MachinePools", &seen.pools),
         names("Worker Machines", &seen.worker_machines),
     ]
     .into_iter()

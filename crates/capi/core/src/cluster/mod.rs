@@ -2,7 +2,7 @@
 //!
 //! Owns: the Cluster's finalizer, its endpoint, its status, the operation on it; the owner reference and the cluster label of the
 //! infrastructure and control plane objects. Reads: those objects through the contract, the cluster's
-//! MachineDeployments, MachineSets and Machines, and the health of the workload cluster. On deletion: workers, then
+//! MachineDeployments, MachineSets, MachinePools and Machines, and the health of the workload cluster. On deletion: workers, then
 //! the control plane, then the infrastructure, then the finalizer.
 
 mod decide;
@@ -18,7 +18,9 @@ mod tests;
 use std::sync::{Arc, OnceLock};
 
 use capstan_capi_types::core::cluster::condition as own;
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, condition, label};
+use capstan_capi_types::core::{
+    Cluster, Machine, MachineDeployment, MachinePool, MachineSet, condition, label,
+};
 use capstan_controller::{
     Caches, Change, Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches, Workloads,
 };
@@ -93,11 +95,15 @@ impl Controller for ClusterController {
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<MachineSet>(label::CLUSTER_NAME);
         watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
+        watches.index_label::<MachinePool>(label::CLUSTER_NAME);
         // Batched: their conditions are aggregated.
         watches.related_within::<MachineDeployment>(GATHER, |change, _| {
             cluster_of(change, |object| &object.spec.cluster_name)
         });
         watches.related_within::<MachineSet>(GATHER, |change, _| {
+            cluster_of(change, |object| &object.spec.cluster_name)
+        });
+        watches.related_within::<MachinePool>(GATHER, |change, _| {
             cluster_of(change, |object| &object.spec.cluster_name)
         });
         watches.related_within::<Machine>(GATHER, machine_matters);

@@ -28,6 +28,7 @@ pub(super) async fn observe(cluster: &Arc<Cluster>, view: &View) -> Result<Obser
         control_plane: look_up(view, &cluster.spec.control_plane_ref, &meta.namespace).await?,
         deployments: view.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name)?,
         sets: view.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name)?,
+        pools: view.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name)?,
         control_plane_machines,
         worker_machines,
         health,

@@ -82,6 +82,19 @@ fn workers(look: &Look<ClusterController>) -> ClusterReplicas {
             &status.versions,
         );
     }
+    for pool in &look.seen.pools {
+        let status = &pool.status;
+        sum.group(
+            [
+                pool.spec.replicas,
+                status.replicas,
+                status.ready_replicas,
+                status.available_replicas,
+                status.up_to_date_replicas,
+            ],
+            &status.versions,
+        );
+    }
     let alone = look
         .seen
         .worker_machines

@@ -11,7 +11,7 @@ use capstan_object::{Condition, ConditionStatus, Conditions, Object, Time};
 use jiff::SignedDuration;
 
 use super::ClusterController;
-use super::observed::{has_topology, is_owned};
+use super::observed::{has_topology, is_of_pool, is_owned};
 use super::replicas;
 use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Source, Summary};
 use crate::contract::{ControlPlane, External, Lookup};
@@ -55,15 +55,16 @@ pub(super) fn report(
         set(own::CONTROL_PLANE_INITIALIZED, control_plane_initialized(look, &cluster), None);
     }
     set(own::WORKERS_AVAILABLE, workers_available(look), None);
+    let workers = look.seen.workers_outside_pools();
     for (kind, machines) in [
         (own::CONTROL_PLANE_MACHINES_READY, &look.seen.control_plane_machines),
-        (own::WORKER_MACHINES_READY, &look.seen.worker_machines),
+        (own::WORKER_MACHINES_READY, &workers),
     ] {
         set(kind, machines_ready(machines), None);
     }
     for (kind, machines) in [
         (own::CONTROL_PLANE_MACHINES_UP_TO_DATE, &look.seen.control_plane_machines),
-        (own::WORKER_MACHINES_UP_TO_DATE, &look.seen.worker_machines),
+        (own::WORKER_MACHINES_UP_TO_DATE, &workers),
     ] {
         set(kind, machines_up_to_date(look, machines), None);
     }
@@ -288,7 +289,8 @@ fn machines_up_to_date(look: &Look<ClusterController>, machines: &[Arc<Machine>]
 }
 
 fn waits_to_count_up_to_date(look: &Look<ClusterController>) -> bool {
-    look.seen.machines().any(|machine| !counts_up_to_date(look, machine))
+    let mut counted = look.seen.machines().filter(|machine| !is_of_pool(machine));
+    counted.any(|machine| !counts_up_to_date(look, machine))
 }
 
 /// Conditions with negative polarity, and their reasons.
@@ -344,12 +346,13 @@ fn aggregate_negative(look: &Look<ClusterController>, kind: &str, reasons: Reaso
 }
 
 fn remediating(look: &Look<ClusterController>) -> ConditionState {
+    // Providers replace the machines of their pools.
+    let all: Vec<_> = look.seen.machines().filter(|machine| !is_of_pool(machine)).collect();
     let replaced: Vec<_> =
-        look.seen.machines().filter(|machine| machines::is_to_be_remediated(machine)).collect();
+        all.iter().copied().filter(|machine| machines::is_to_be_remediated(machine)).collect();
     if replaced.is_empty() {
-        let mut names: Vec<_> = look
-            .seen
-            .machines()
+        let mut names: Vec<_> = all
+            .iter()
             .filter(|machine| machines::is_unhealthy(machine))
             .map(|machine| machine.metadata.name.as_str())
             .collect();

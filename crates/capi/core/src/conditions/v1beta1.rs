@@ -6,6 +6,7 @@
 
 use capstan_capi_types::core::cluster::condition as cluster;
 use capstan_capi_types::core::machine::condition as machine;
+use capstan_capi_types::core::machine_pool::condition as machine_pool;
 use capstan_capi_types::core::{Deprecated, V1Beta1Condition, condition};
 use capstan_object::{Condition, ConditionStatus};
 
@@ -66,6 +67,16 @@ pub const MACHINE: Table = Table {
 pub const MACHINE_SET: Table = Table {
     rows: &[same("MachinesReady", &[condition::MACHINES_READY]), RESIZED],
     ready: &["Resized", "MachinesReady"],
+};
+
+/// Conditions of a MachinePool.
+pub const MACHINE_POOL: Table = Table {
+    rows: &[
+        same("BootstrapReady", &[condition::BOOTSTRAP_CONFIG_READY]),
+        same("InfrastructureReady", &[condition::INFRASTRUCTURE_READY]),
+        same("ReplicasReady", &[machine_pool::REPLICAS_READY]),
+    ],
+    ready: &["BootstrapReady", "InfrastructureReady", "ReplicasReady"],
 };
 
 /// Conditions of a MachineDeployment.

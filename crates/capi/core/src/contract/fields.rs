@@ -114,6 +114,37 @@ impl InfrastructureMachine<'_> {
     }
 }
 
+/// Contract fields of an infrastructure machine pool.
+#[derive(Debug, Clone, Copy)]
+pub struct InfrastructurePool<'a>(pub &'a External);
+
+impl InfrastructurePool<'_> {
+    /// Upstream reads `status.ready` in both contracts, and so providers of the newer one report that as well.
+    pub fn provisioned(&self) -> Result<Option<bool>, FieldError> {
+        if !self.0.is_old()
+            && let Some(provisioned) = self.0.flag("status.initialization.provisioned")?
+        {
+            return Ok(Some(provisioned));
+        }
+        self.0.flag("status.ready")
+    }
+
+    /// The providerIDs of the pool's machines.
+    pub fn provider_ids(&self) -> Result<Option<Vec<String>>, FieldError> {
+        self.0.read("spec.providerIDList", "a list of texts")
+    }
+
+    /// Number of machines.
+    pub fn replicas(&self) -> Result<Option<i32>, FieldError> {
+        self.0.count("status.replicas")
+    }
+
+    /// Kind of the objects that the provider keeps for each machine, if it does.
+    pub fn machine_kind(&self) -> Result<Option<String>, FieldError> {
+        self.0.text("status.infrastructureMachineKind")
+    }
+}
+
 /// Contract fields of a bootstrap config.
 #[derive(Debug, Clone, Copy)]
 pub struct BootstrapConfig<'a>(pub &'a External);
@@ -228,6 +259,21 @@ mod tests {
         ] {
             let object = external(contract, value.clone());
             assert_eq!(InfrastructureCluster(&object).provisioned(), expected, "{contract:?} {value}");
+        }
+    }
+
+    #[test]
+    fn a_pool_of_either_contract_may_report_that_it_is_ready() {
+        use ContractVersion::{V1Beta1, V1Beta2};
+        for (contract, status, expected) in [
+            (V1Beta2, json!({"initialization": {"provisioned": true}}), Some(true)),
+            (V1Beta2, json!({"ready": true}), Some(true)),
+            (V1Beta2, json!({"initialization": {"provisioned": false}, "ready": true}), Some(false)),
+            (V1Beta1, json!({"initialization": {"provisioned": true}}), None),
+            (V1Beta1, json!({"ready": true}), Some(true)),
+        ] {
+            let object = external(contract, json!({"status": status}));
+            assert_eq!(InfrastructurePool(&object).provisioned(), Ok(expected), "{contract:?} {status}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! reference ──▶ definition (by name) ──labels──▶ contract and API version ──▶ object ──▶ External
 //!                                                                                        │
-//!              InfrastructureCluster  InfrastructureMachine  BootstrapConfig  ControlPlane ◀┘ typed accessors
+//!              InfrastructureCluster  InfrastructureMachine  InfrastructurePool  BootstrapConfig  ControlPlane ◀┘ typed accessors
 //! ```
 //!
 //! A field that is absent is `Ok(None)`; a field of the wrong type is a [`FieldError`]. Nothing else is an error:
@@ -19,5 +19,7 @@ mod ownership;
 pub use definition::{ContractVersion, Definition, definition_name, served};
 pub use external::{External, Lookup, contract_version, look_up};
 pub use field_error::FieldError;
-pub use fields::{BootstrapConfig, ControlPlane, InfrastructureCluster, InfrastructureMachine};
+pub use fields::{
+    BootstrapConfig, ControlPlane, InfrastructureCluster, InfrastructureMachine, InfrastructurePool,
+};
 pub use ownership::{Claim, claim};

@@ -83,7 +83,7 @@ impl Call for MachineCall {
     }
 }
 
-pub(super) async fn make(call: &MachineCall, cluster: &Key, view: &View) -> Outcome {
+pub(crate) async fn make(call: &MachineCall, cluster: &Key, view: &View) -> Outcome {
     let Some(workloads) = view.workloads() else {
         return Outcome::failed(catalogue::WORKLOAD_UNREACHABLE, "this plane reaches no workload clusters");
     };

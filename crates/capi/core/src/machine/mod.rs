@@ -29,8 +29,10 @@ use capstan_controller::{
 use capstan_object::{Conditions, Key, Object};
 use jiff::SignedDuration;
 
+pub(crate) use call::make;
 pub use call::{Evicted, MachineCall, PodName};
 pub use decide::SyncedKeys;
+pub(crate) use decide::UNINITIALIZED;
 pub use observed::{Observed, ObservedNode};
 
 use crate::conditions::v1beta1;

@@ -1,7 +1,4 @@
 //! `MachinePool`: machines that their infrastructure keeps as one group.
-//!
-//! The kind is stored, checked and converted, so that manifests and clients that know it work; no controller here
-//! acts on it.
 
 use capstan_object::{Condition, ObjectMeta, object};
 
@@ -139,4 +136,24 @@ choice! {
         /// Not known.
         Unknown = "Unknown",
     }
+}
+
+/// Keeps a MachinePool until its infrastructure, boot data and Nodes are gone.
+pub const FINALIZER: &str = "machinepool.cluster.x-k8s.io";
+
+/// Keeps a MachinePool of a topology until its objects are gone.
+pub const TOPOLOGY_FINALIZER: &str = "machinepool.topology.cluster.x-k8s.io";
+
+/// Conditions of a MachinePool, beside the [shared ones](super::condition).
+#[allow(missing_docs, reason = "the value is self-explanatory")]
+pub mod condition {
+    pub const REPLICAS_READY: &str = "ReplicasReady";
+}
+
+/// Reasons of a MachinePool's conditions, beside the [shared ones](super::reason).
+#[allow(missing_docs, reason = "the value is self-explanatory")]
+pub mod reason {
+    pub const WAITING_FOR_REPLICAS_READY: &str = "WaitingForReplicasReady";
+    pub const MACHINE_POOLS_NOT_SUPPORTED: &str = "MachinePoolsNotSupported";
+    pub const NOT_A_MACHINE_POOL: &str = "NotAMachinePool";
 }

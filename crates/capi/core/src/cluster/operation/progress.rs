@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::cluster::condition as own;
 use capstan_capi_types::core::machine::condition as machine_condition;
-use capstan_capi_types::core::{ClusterReplicas, Machine, condition, label};
+use capstan_capi_types::core::{ClusterReplicas, Machine, MachinePool, condition, label};
 use capstan_controller::operation::Intention;
 use capstan_controller::{Decision, Look, Wait};
 use capstan_object::{Condition, ConditionStatus, Conditions};
@@ -85,6 +85,13 @@ impl Role {
         }
     }
 
+    /// Adds a pool whose provider keeps no Machines: its counts are all that is known.
+    fn add_pool(&mut self, pool: &MachinePool) {
+        let count = |number: Option<i32>| number.map_or(0, |number| u32::try_from(number).unwrap_or(0));
+        self.present += count(pool.status.replicas);
+        self.good += count(pool.status.ready_replicas);
+    }
+
     pub fn is_complete(self) -> bool {
         self.present == self.wanted && self.good == self.wanted
     }
@@ -111,15 +118,35 @@ impl<'a> ClusterProgress<'a> {
                 (deployment.metadata.name.as_str(), deployment.spec.template.spec.version.as_str())
             })
             .collect();
+        let of_pools: BTreeMap<String, &str> = seen
+            .pools
+            .iter()
+            .map(|pool| (label::value(&pool.metadata.name), pool.spec.template.spec.version.as_str()))
+            .filter(|(_, version)| !version.is_empty())
+            .collect();
         let of_worker = |machine: &Machine| {
-            let deployment = machine.metadata.labels.get(label::DEPLOYMENT_NAME)?;
-            of_deployments.get(deployment.as_str()).map(|version| (*version).to_owned())
+            let labels = &machine.metadata.labels;
+            let of_deployment =
+                labels.get(label::DEPLOYMENT_NAME).and_then(|name| of_deployments.get(name.as_str()));
+            let of_pool = || labels.get(label::POOL_NAME).and_then(|name| of_pools.get(name));
+            of_deployment.or_else(of_pool).map(|version| (*version).to_owned())
         };
         let control_plane =
             Role::of(status.control_plane.as_ref(), &seen.control_plane_machines, |_| version.clone());
-        let workers = Role::of(status.workers.as_ref(), &seen.worker_machines, of_worker);
-        let workers_versions: BTreeSet<&str> =
-            of_deployments.values().copied().filter(|version| !version.is_empty()).collect();
+        let mut workers = Role::of(status.workers.as_ref(), &seen.worker_machines, of_worker);
+        for pool in &seen.pools {
+            let name = label::value(&pool.metadata.name);
+            let is_of = |machine: &Arc<Machine>| machine.metadata.labels.get(label::POOL_NAME) == Some(&name);
+            if !seen.worker_machines.iter().any(is_of) {
+                workers.add_pool(pool);
+            }
+        }
+        let workers_versions: BTreeSet<&str> = of_deployments
+            .values()
+            .chain(of_pools.values())
+            .copied()
+            .filter(|version| !version.is_empty())
+            .collect();
         let mut target = BTreeMap::new();
         for (name, role) in [(CONTROL_PLANE, control_plane), (WORKERS, workers)] {
             target.insert(name.to_owned(), role.wanted.to_string());

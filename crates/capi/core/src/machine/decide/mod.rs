@@ -6,6 +6,7 @@ mod node_sync;
 mod references;
 
 pub use node_sync::SyncedKeys;
+pub(crate) use node_sync::UNINITIALIZED;
 
 use capstan_capi_types::core::machine::FINALIZER;
 use capstan_capi_types::core::{Cluster, Machine, annotation, condition, label};

@@ -14,7 +14,7 @@ use crate::contract::{External, InfrastructureMachine};
 use crate::workload::Node;
 
 /// Taint of a node that was not synced yet: keeps pods away until then.
-const UNINITIALIZED: (&str, &str) = ("node.cluster.x-k8s.io/uninitialized", "NoSchedule");
+pub(crate) const UNINITIALIZED: (&str, &str) = ("node.cluster.x-k8s.io/uninitialized", "NoSchedule");
 
 /// Taint of a node of an old MachineSet: evicted pods prefer other nodes.
 const OUTDATED: (&str, &str) = ("node.cluster.x-k8s.io/outdated-revision", "PreferNoSchedule");
