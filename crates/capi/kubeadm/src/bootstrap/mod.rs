@@ -1,14 +1,14 @@
-//! The KubeadmConfig controller: creates the bootstrap data of one machine.
+//! The KubeadmConfig controller: creates the bootstrap data of one machine, or of the machines of one pool.
 //!
 //! Owns: KubeadmConfigs; the Secret of the same name with the data; the Secrets with certificates of
 //! clusters without control plane provider; the ConfigMap that locks `kubeadm init` to one machine; bootstrap
 //! tokens in workload clusters.
-//! Reads: Machines, Clusters, control planes, the Secrets that files and passwords refer to.
+//! Reads: Machines, MachinePools, Clusters, control planes, the Secrets that files and passwords refer to.
 //!
 //! ```text
 //! infrastructure? ─▶ data exists? ─▶ first node: lock, certificates, data
 //!                         │              └▶ joining: certificates, discovery, token (spec first, then workload), data
-//!                         └▶ token extended until the node has joined
+//!                         └▶ token extended until the node has joined; of a pool, replaced before it expires, with the data
 //! ```
 //!
 //! A token is written to the spec before it is created in the workload cluster: after a crash in between the same
@@ -30,7 +30,7 @@ use capstan_capi_core::conditions::v1beta1;
 use capstan_capi_types::bootstrap::kubeadm_config::condition;
 use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_capi_types::core::{Cluster, ContractVersionedObjectReference, Machine, MachinePool, label};
 use capstan_controller::{Caches, Controller, Decision, Look, ObserveError, Outcome, View, Watches};
 use capstan_object::{Key, Object};
 
@@ -99,6 +99,11 @@ impl Controller for BootstrapController {
             (Some(old), Some(new)) if relevant_of_machine(old) == relevant_of_machine(new) => Vec::new(),
             _ => change.both().filter_map(config_of).collect(),
         });
+        watches.index_label::<MachinePool>(label::CLUSTER_NAME);
+        watches.related::<MachinePool>(|change, _| match (&change.old, &change.new) {
+            (Some(old), Some(new)) if relevant_of_pool(old) == relevant_of_pool(new) => Vec::new(),
+            _ => change.both().filter_map(config_of_pool).collect(),
+        });
         watches.related::<Cluster>(|change, caches| match (&change.old, &change.new) {
             (Some(old), Some(new)) if relevant_of_cluster(old) == relevant_of_cluster(new) => Vec::new(),
             _ => change.latest().map(|cluster| configs_of(cluster, caches)).unwrap_or_default(),
@@ -110,7 +115,8 @@ impl Controller for BootstrapController {
     }
 
     fn paused(&self, object: &KubeadmConfig, view: &View) -> Result<Option<String>, ObserveError> {
-        let Some(machine) = observe::machine_of(object, view)? else { return Ok(None) };
+        let Some(owner) = observe::owner_of(object, view)? else { return Ok(None) };
+        let machine = owner.machine;
         let key = Key::new(machine.metadata.namespace.clone(), machine.spec.cluster_name.clone());
         let cluster = view.get::<Cluster>(&key)?;
         let paused = cluster.is_some_and(|cluster| cluster.spec.paused == Some(true));
@@ -138,6 +144,11 @@ fn relevant_of_machine(machine: &Machine) -> impl PartialEq {
     (&machine.spec, &machine.metadata.labels, machine.metadata.is_deleting(), &machine.status.node_ref)
 }
 
+/// The parts of a MachinePool that trigger a reconcile.
+fn relevant_of_pool(pool: &MachinePool) -> impl PartialEq {
+    (&pool.spec.template, pool.metadata.is_deleting(), pool.status.node_refs.is_empty())
+}
+
 /// The parts of a Cluster that trigger a reconcile.
 fn relevant_of_cluster(cluster: &Cluster) -> impl PartialEq {
     (
@@ -150,9 +161,17 @@ fn relevant_of_cluster(cluster: &Cluster) -> impl PartialEq {
 
 /// The KubeadmConfig that a machine boots from, if it uses one.
 fn config_of(machine: &Arc<Machine>) -> Option<Key> {
-    let reference = &machine.spec.bootstrap.config_ref;
+    named_config(&machine.spec.bootstrap.config_ref, &machine.metadata.namespace)
+}
+
+/// The KubeadmConfig that the machines of a pool boot from, if they use one.
+fn config_of_pool(pool: &Arc<MachinePool>) -> Option<Key> {
+    named_config(&pool.spec.template.spec.bootstrap.config_ref, &pool.metadata.namespace)
+}
+
+fn named_config(reference: &ContractVersionedObjectReference, namespace: &str) -> Option<Key> {
     let ours = reference.kind == KubeadmConfig::KIND.kind && reference.api_group == KubeadmConfig::KIND.group;
-    ours.then(|| Key::new(machine.metadata.namespace.clone(), reference.name.clone()))
+    ours.then(|| Key::new(namespace, reference.name.clone()))
 }
 
 fn configs_of(cluster: &Arc<Cluster>, caches: &Caches) -> Vec<Key> {
@@ -160,5 +179,10 @@ fn configs_of(cluster: &Arc<Cluster>, caches: &Caches) -> Vec<Key> {
     let machines = caches
         .of::<Machine>()
         .and_then(|machines| machines.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
-    machines.unwrap_or_default().iter().filter_map(config_of).collect()
+    let pools = caches
+        .of::<MachinePool>()
+        .and_then(|pools| pools.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
+    let machines = machines.unwrap_or_default();
+    let configs = machines.iter().filter_map(config_of);
+    configs.chain(pools.unwrap_or_default().iter().filter_map(config_of_pool)).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use capstan_capi_types::bootstrap::KubeadmConfig;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, Machine};
+use capstan_capi_types::core::{Cluster, Machine, MachinePool};
 use capstan_controller::{ObserveError, View, catalogue};
 use capstan_object::{Key, Object, OwnerReference};
 
@@ -18,11 +18,38 @@ use crate::bootstrap_data;
 use crate::certificates::{CertificateLocation, Keys, locations_for_control_plane};
 use capstan_capi_core::secret::{ConfigMap, Secret};
 
-pub(super) fn machine_of(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
-    let is_machine =
-        |owner: &&OwnerReference| owner.kind == Machine::KIND.kind && owner.group() == Machine::KIND.group;
-    let Some(owner) = config.metadata.owner_references.iter().find(is_machine) else { return Ok(None) };
-    view.get::<Machine>(&Key::new(config.metadata.namespace.clone(), owner.name.clone()))
+/// Who boots from a KubeadmConfig.
+pub(super) struct ConfigOwner {
+    /// The machine, or what a machine of the pool has in common with the others.
+    pub machine: Arc<Machine>,
+    pub pool: bool,
+}
+
+pub(super) fn owner_of(config: &KubeadmConfig, view: &View) -> Result<Option<ConfigOwner>, ObserveError> {
+    fn named<T: Object>(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<T>>, ObserveError> {
+        let is_it = |owner: &&OwnerReference| owner.kind == T::KIND.kind && owner.group() == T::KIND.group;
+        let Some(owner) = config.metadata.owner_references.iter().find(is_it) else { return Ok(None) };
+        view.get::<T>(&Key::new(config.metadata.namespace.clone(), owner.name.clone()))
+    }
+    if let Some(machine) = named::<Machine>(config, view)? {
+        return Ok(Some(ConfigOwner { machine, pool: false }));
+    }
+    let pool = named::<MachinePool>(config, view)?;
+    Ok(pool.map(|pool| ConfigOwner { machine: Arc::new(machine_of_pool(&pool)), pool: true }))
+}
+
+/// What the machines of a pool have in common. It has a node once the first of them has.
+pub(super) fn machine_of_pool(pool: &MachinePool) -> Machine {
+    let mut machine = Machine {
+        metadata: pool.metadata.clone(),
+        spec: pool.spec.template.spec.clone(),
+        ..Machine::default()
+    };
+    machine.spec.cluster_name = pool.spec.cluster_name.clone();
+    if let Some(node) = pool.status.node_refs.first() {
+        machine.status.node_ref.name = node.name.clone();
+    }
+    machine
 }
 
 pub(super) async fn observe(
@@ -34,8 +61,10 @@ pub(super) async fn observe(
     let seed = keys
         .seed(&format!("{}/{}/{}", meta.namespace, meta.name, meta.uid))
         .map_err(|error| ObserveError::outside(catalogue::OBSERVE, error.to_string()))?;
+    let owner = owner_of(config, view)?;
     let mut seen = Observed {
-        machine: machine_of(config, view)?,
+        pool: owner.as_ref().is_some_and(|owner| owner.pool),
+        machine: owner.map(|owner| owner.machine),
         cluster: None,
         lock: None,
         lock_holder_exists: false,
@@ -55,7 +84,8 @@ pub(super) async fn observe(
 
     let made = config.status.initialization.data_secret_created == Some(true);
     let initialized = is_initialized(&cluster);
-    if !made && cluster.status.initialization.infrastructure_provisioned == Some(true) {
+    // The data of a pool is rendered anew whenever its token or its configuration changes.
+    if (!made || seen.pool) && cluster.status.initialization.infrastructure_provisioned == Some(true) {
         seen.lock = view.client().get::<ConfigMap>(&key(&lock::name(&cluster.metadata.name))).await?;
         if let Some(holder) = seen.lock.as_ref().and_then(lock::holder) {
             seen.lock_holder_exists = view.get::<Machine>(&key(&holder))?.is_some();
@@ -84,7 +114,7 @@ pub(super) async fn observe(
             seen.control_plane_version = ControlPlane(&foreign).version().ok().flatten();
         }
     }
-    if initialized && machine.status.node_ref.name.is_empty() {
+    if initialized && (seen.pool || machine.status.node_ref.name.is_empty()) {
         seen.token = token::observe(config, &cluster.metadata.key(), view).await?;
     }
     Ok(seen)

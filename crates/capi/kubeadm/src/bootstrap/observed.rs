@@ -14,8 +14,10 @@ use capstan_capi_core::secret::{ConfigMap, Secret};
 /// Observed state besides the KubeadmConfig.
 #[derive(Debug)]
 pub struct Observed {
-    /// The machine that owns the KubeadmConfig.
+    /// The machine that owns the KubeadmConfig; of a pool, a machine of its template.
     pub machine: Option<Arc<Machine>>,
+    /// A MachinePool owns the KubeadmConfig: its data is kept usable for as long as the pool exists.
+    pub pool: bool,
     pub cluster: Option<Arc<Cluster>>,
     /// The lock for `kubeadm init`.
     pub lock: Option<ConfigMap>,

@@ -59,6 +59,7 @@ fn certificates() -> BTreeMap<Purpose, Secret> {
 fn seen(machine: Machine, cluster: Cluster) -> Observed {
     Observed {
         machine: Some(Arc::new(machine)),
+        pool: false,
         cluster: Some(Arc::new(cluster)),
         lock: None,
         lock_holder_exists: false,
@@ -280,10 +281,64 @@ fn a_token_is_extended_until_the_node_has_joined() {
     assert_eq!((effects(&joined).len(), joined.look_again), (0, None));
 }
 
+/// A pool that asks for data, with or without nodes.
+fn pool(joined: bool) -> Machine {
+    let mut pool: capstan_capi_types::core::MachinePool = object(
+        "metadata: {name: pool, namespace: fleet, uid: pool-uid}\nspec: {clusterName: blue, template: {spec: {version: v1.34.1}}}",
+    );
+    if joined {
+        pool.status.node_refs = object("[{name: node}]");
+    }
+    observe::machine_of_pool(&pool)
+}
+
+#[test]
+fn the_token_of_a_pool_is_replaced_with_its_data_as_long_as_the_pool_lives() {
+    let make = || Observed { pool: true, ..seen(pool(false), cluster(true, true)) };
+    let (_, made, world) = run_to_rest(config("{}"), make);
+    assert!(made.status.conditions.is_condition_true("Ready"));
+    let first = made.spec.join_configuration.discovery.bootstrap_token.token.clone();
+    let in_minutes =
+        |minutes| TokenState::Found { expires: Some(now() + SignedDuration::from_mins(minutes)) };
+    let with = |config: &KubeadmConfig, token: TokenState, joined| {
+        let data = world.data.clone();
+        let seen = Observed { pool: true, token, data, ..seen(pool(joined), cluster(true, true)) };
+        decided(config.clone(), seen)
+    };
+    // Without nodes the token is extended, as for a machine.
+    let extended = with(&made, in_minutes(5), false);
+    assert_eq!(effects(&extended).len(), 1);
+    assert_eq!(extended.object.spec, made.spec);
+    // With nodes it is kept while it is fresh.
+    let fresh = with(&made, in_minutes(8), true);
+    assert_eq!((effects(&fresh).len(), fresh.object.spec == made.spec), (0, true));
+    assert_eq!(fresh.look_again, Some(Duration::from_secs(300)));
+    // And replaced when it is not: recorded, created, put into the data.
+    let rotated = with(&made, in_minutes(7), true);
+    let second = rotated.object.spec.join_configuration.discovery.bootstrap_token.token.clone();
+    assert!(effects(&rotated).is_empty() && second != first && token::halves(&second).is_some());
+    let made = KubeadmConfig { spec: rotated.object.spec, ..made };
+    let created = with(&made, TokenState::Missing, true);
+    let (id, _) = token::halves(&second).expect("a token");
+    let expected = format!("extend bootstrap token {id} of cluster blue to 2026-11-15T08:15:00Z");
+    assert_eq!(effects(&created), [expected]);
+    let stored = with(&made, in_minutes(15), true);
+    assert_eq!(effects(&stored), ["patch secrets fleet/blue-cp-1"]);
+}
+
+#[test]
+fn a_changed_configuration_changes_the_data_of_a_pool() {
+    let make = || Observed { pool: true, ..seen(pool(true), cluster(true, true)) };
+    let (_, mut made, world) = run_to_rest(config("{}"), make);
+    made.spec.pre_kubeadm_commands = vec!["echo hello".to_owned()];
+    let seen = Observed { data: world.data, token: world.token, ..make() };
+    assert_eq!(effects(&decided(made, seen)), ["patch secrets fleet/blue-cp-1"]);
+}
+
 #[test]
 fn tokens_have_the_format_of_kubernetes() {
     for n in 0..50 {
-        let token = token::generate(&SeededKeys::new(n).seed("x").expect("a seed"));
+        let token = token::generate(&SeededKeys::new(n).seed("x").expect("a seed"), "");
         assert!(token::halves(&token).is_some(), "{token}");
     }
     for wrong in ["", "abcdef", "ABCDEF.0123456789abcdef", "abcdef.0123", "abcde.0123456789abcdef"] {

@@ -58,10 +58,12 @@ impl Call for TokenCall {
     }
 }
 
-/// Format: `abcdef.0123456789abcdef`.
-pub(super) fn generate(seed: &Seed) -> String {
+/// Format: `abcdef.0123456789abcdef`. `replaced` is the id of the token that it takes the place of, if any.
+pub(super) fn generate(seed: &Seed, replaced: &str) -> String {
     const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-    let mut stream = seed.derive("bootstrap-token").stream();
+    let seed = seed.derive("bootstrap-token");
+    let seed = if replaced.is_empty() { seed } else { seed.derive(replaced) };
+    let mut stream = seed.stream();
     let mut characters = std::iter::repeat_with(|| {
         // Rejecting the remainder avoids a bias towards the first letters of the alphabet.
         loop {
@@ -95,6 +97,11 @@ pub(super) fn interval(ttl: Duration) -> Duration {
 pub(super) fn is_due(expires: Timestamp, ttl: Duration, now: Timestamp) -> bool {
     let left = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
     left <= ttl * 5 / 6
+}
+
+/// Less than half of the lifetime is left: the token of a pool is replaced.
+pub(super) fn is_half_spent(expires: Timestamp, ttl: Duration, now: Timestamp) -> bool {
+    Duration::try_from(expires.duration_since(now)).unwrap_or_default() < ttl / 2
 }
 
 fn secret_key(id: &str) -> Key {

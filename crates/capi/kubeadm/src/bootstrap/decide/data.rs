@@ -87,7 +87,7 @@ impl Step<'_> {
         self.store(data, decision)
     }
 
-    fn join(&self, control_plane: bool, decision: &mut Decision) -> Result<(), Error> {
+    pub fn join(&self, control_plane: bool, decision: &mut Decision) -> Result<(), Error> {
         let spec = &self.look.object.spec;
         let join = if control_plane {
             bootstrap_data::as_control_plane(&spec.join_configuration)
@@ -110,7 +110,7 @@ impl Step<'_> {
             return Ok(());
         };
         if bootstrap_data::uses_token(&join) && bootstrap_data::token(&join).is_none() {
-            join.discovery.bootstrap_token.token = token::generate(&self.look.seen.seed);
+            join.discovery.bootstrap_token.token = token::generate(&self.look.seen.seed, "");
         }
         if join != spec.join_configuration {
             // Recorded first: the token is created in the workload cluster only after it is in the spec.
@@ -175,6 +175,7 @@ impl Step<'_> {
     /// A machine that cannot become the first node releases the lock for the others.
     pub fn release_lock(&self, decision: &mut Decision) {
         if let Some(found) = &self.look.seen.lock
+            && !self.look.seen.pool
             && lock::holder(found).as_deref() == Some(self.machine.metadata.name.as_str())
         {
             decision.then(Effect::delete(found));

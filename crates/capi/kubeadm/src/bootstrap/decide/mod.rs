@@ -50,6 +50,8 @@ pub fn decide(settings: &Settings, look: &Look<BootstrapController>) -> Decision
     {
         // `clusterctl move` and restores keep the spec and lose the status.
         record_data(&mut decision, look, name);
+    } else if made && look.seen.pool {
+        keep_pool(&Step { settings, look, machine, cluster }, &mut decision);
     } else if made {
         status::available(&mut decision, look);
         keep_token(settings, look, machine, cluster, &mut decision);
@@ -115,6 +117,34 @@ fn keep_token(
         decision.then(Effect::Call(token_call(settings, look, cluster)));
     }
     decision.again_in(token::interval(settings.token_ttl));
+}
+
+/// Keeps the data of a pool usable: a token that nodes have joined with is replaced when half of its lifetime is over, and
+/// the data is rendered anew when the token or the configuration changed.
+fn keep_pool(step: &Step<'_>, decision: &mut Decision) {
+    let Step { settings, look, machine, cluster } = *step;
+    status::available(decision, look);
+    if !is_initialized(cluster) {
+        return;
+    }
+    let joined = !machine.status.node_ref.name.is_empty();
+    match &look.seen.token {
+        TokenState::Found { expires: Some(expires) }
+            if joined && token::is_half_spent(*expires, settings.token_ttl, look.now) =>
+        {
+            // Recorded first, as a new one: it is created in the workload cluster from the spec.
+            let join = &mut decision.object.spec.join_configuration;
+            let old = bootstrap_data::token(join).and_then(token::halves).map_or("", |(id, _)| id);
+            join.discovery.bootstrap_token.token = token::generate(&look.seen.seed, old);
+            return;
+        }
+        TokenState::Found { .. } if !joined => keep_token(settings, look, machine, cluster, decision),
+        TokenState::Found { .. } | TokenState::NotNeeded | TokenState::Missing => {}
+    }
+    // Machines still boot from the data that is there.
+    if let Err(error) = step.join(false, decision) {
+        decision.wait(Wait::on("DataNotRenewed", error.to_string())).again_in(RETRY);
+    }
 }
 
 fn token_call(settings: &Settings, look: &Look<BootstrapController>, cluster: &Cluster) -> TokenCall {
