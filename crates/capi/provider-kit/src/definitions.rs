@@ -44,6 +44,17 @@ pub fn machine_version<T: Object + JsonSchema>() -> Version {
     Version::of::<T>(first.into_iter().chain(end()).collect()).with_status()
 }
 
+/// A version of the infrastructure of a MachinePool.
+pub fn pool_version<T: Object + JsonSchema>() -> Version {
+    let first = [
+        text("Cluster", CLUSTER_LABEL),
+        text("MachinePool", r#".metadata.ownerReferences[?(@.kind=="MachinePool")].name"#),
+        text("Replicas", ".status.replicas"),
+        text("State", r#".status.conditions[?(@.type=="Ready")].reason"#),
+    ];
+    Version::of::<T>(first.into_iter().chain(end()).collect()).with_status()
+}
+
 /// A version of a template.
 pub fn template_version<T: Object + JsonSchema>() -> Version {
     Version::of::<T>(vec![age()])

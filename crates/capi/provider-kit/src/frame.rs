@@ -29,6 +29,16 @@ pub fn decide_machine<C: Controller>(
     decide(look, "the Machine that this is the infrastructure of", conditions, delete, keep)
 }
 
+/// Decides about the infrastructure of a MachinePool.
+pub fn decide_pool<C: Controller>(
+    look: &Look<C>,
+    conditions: fn(&mut C::Kind) -> &mut Vec<Condition>,
+    delete: impl FnOnce(&Look<C>, &mut Decision<C>),
+    keep: Option<impl FnOnce(&Look<C>, &mut Decision<C>)>,
+) -> Decision<C> {
+    decide(look, "the MachinePool that this is the infrastructure of", conditions, delete, keep)
+}
+
 /// Does nothing while paused; deletes a deleted object, reconciles one with an owner, and waits for the owner
 /// otherwise.
 fn decide<C: Controller>(

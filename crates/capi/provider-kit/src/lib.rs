@@ -45,7 +45,7 @@ pub use contract::{Infrastructure, InfrastructureCluster, InfrastructureMachine,
 pub use doctor::{Finding, Severity};
 pub use error::ProviderError;
 pub use fix::{Failure, MachineGroup};
-pub use frame::{decide_cluster, decide_machine};
+pub use frame::{decide_cluster, decide_machine, decide_pool};
 pub use installed::Installed;
 pub use inventory::{
     Counted, Difference, DifferenceKind, Drift, Inventory, Kept, Removed, Unrecorded, served,

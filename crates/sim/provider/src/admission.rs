@@ -5,14 +5,19 @@ use capstan_provider_kit::admission::{
     validate_endpoint, validate_machine_immutable, validate_template, validate_template_without_id,
 };
 
-use crate::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineSpec, SimMachineTemplate};
+use crate::types::{
+    SimCluster, SimClusterTemplate, SimMachine, SimMachinePool, SimMachinePoolTemplate, SimMachineSpec,
+    SimMachineTemplate,
+};
 
 /// Defaults and rules of the provider's kinds.
-pub fn rules() -> [Rules; 4] {
+pub fn rules() -> [Rules; 6] {
     [
         Rules::of::<SimCluster>(),
         Rules::of::<SimClusterTemplate>(),
         Rules::of::<SimMachine>(),
+        Rules::of::<SimMachinePool>(),
+        Rules::of::<SimMachinePoolTemplate>(),
         Rules::of::<SimMachineTemplate>(),
     ]
 }
@@ -55,6 +60,38 @@ impl Admission for SimMachineTemplate {
         let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
         validate_template::<Self>(&template.metadata, changed, &mut errors);
         errors
+    }
+}
+
+impl Admission for SimMachinePool {
+    fn validate(&self, _: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        validate_pool(&self.spec.template, "spec.template", &mut errors);
+        errors
+    }
+}
+
+impl Admission for SimMachinePoolTemplate {
+    fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let template = &self.spec.template;
+        validate_pool(&template.spec.template, "spec.template.spec.template", &mut errors);
+        if !template.spec.provider_id_list.is_empty() {
+            let message = "cannot be set in templates";
+            errors.push(FieldError::forbidden("spec.template.spec.providerIDList", message));
+        }
+        let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
+        validate_template::<Self>(&template.metadata, changed, &mut errors);
+        errors
+    }
+}
+
+/// The machines of a pool.
+fn validate_pool(spec: &SimMachineSpec, path: &str, errors: &mut Vec<FieldError>) {
+    validate_machine(spec, path, errors);
+    if !spec.provider_id.is_empty() {
+        let message = "cannot be set in templates";
+        errors.push(FieldError::forbidden(format!("{path}.providerID"), message));
     }
 }
 
@@ -169,6 +206,30 @@ mod tests {
                 None,
                 template(json!({"providerID": "sim://a"})),
                 Some("spec.template.spec.providerID: Forbidden: cannot be set in templates".to_owned()),
+            ),
+            (
+                "SimMachinePool",
+                Some(spec(json!({"template": {"cpus": 2}}))),
+                spec(json!({"template": {"cpus": 4}, "providerIDList": ["sim://a"]})),
+                None,
+            ),
+            (
+                "SimMachinePool",
+                None,
+                spec(json!({"template": {"providerID": "sim://a"}})),
+                Some("spec.template.providerID: Forbidden: cannot be set in templates".to_owned()),
+            ),
+            (
+                "SimMachinePoolTemplate",
+                None,
+                template(json!({"providerIDList": ["sim://a"]})),
+                Some("spec.template.spec.providerIDList: Forbidden: cannot be set in templates".to_owned()),
+            ),
+            (
+                "SimMachinePoolTemplate",
+                Some(template(json!({"template": {"cpus": 2}}))),
+                template(json!({"template": {"cpus": 4}})),
+                Some(stays("SimMachinePoolTemplate")),
             ),
             ("SimMachineTemplate", None, labelled("example.org/tier"), None),
             ("SimMachineTemplate", None, labelled("-tier"), Some(NO_LABEL.to_owned())),

@@ -4,10 +4,12 @@
 //! SimCluster ── endpoint, members ──▶ load balancer ─┐
 //!     ▲ addresses of the control plane               ├─ Site (capstan-guest): machines that execute their user data
 //! SimMachine ── create, destroy ────▶ machine ───────┘
+//!     ▲ as many as the MachinePool wants
+//! SimMachinePool
 //! ```
 //!
 //! [`Simulated`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] are for the API server,
-//! [`SimClusters`] and [`SimMachines`] are the controllers. The provider follows the contract v1beta2 like any other:
+//! [`SimClusters`], [`SimMachines`] and [`SimMachinePools`] are the controllers. The provider follows the contract v1beta2 like any other:
 //! intents before calls, ownership marks on what it creates, and state is read from the site. How machines boot and
 //! form clusters is up to the site.
 
@@ -16,6 +18,7 @@ mod cluster;
 mod definitions;
 mod machine;
 mod plugin;
+mod pool;
 mod process;
 mod site;
 pub mod types;
@@ -25,6 +28,7 @@ pub use cluster::{FINALIZER as CLUSTER_FINALIZER, SimClusters};
 pub use definitions::definitions;
 pub use machine::{FINALIZER as MACHINE_FINALIZER, MACHINE_TAG, SimMachines};
 pub use plugin::Simulated;
+pub use pool::{FINALIZER as POOL_FINALIZER, SimMachinePools};
 pub use process::SiteProcess;
 
 /// Error codes of this provider.

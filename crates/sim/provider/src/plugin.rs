@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::machine::{CPUS, MEMORY_MIB, SCHEME};
-use crate::{SimClusters, SimMachines, code, definitions, rules};
+use crate::{SimClusters, SimMachinePools, SimMachines, code, definitions, rules};
 
 /// Provides simulated machines if a flag enables them.
 pub struct Simulated;
@@ -180,6 +180,7 @@ impl RunningProvider for Running {
     fn add_controllers(&self, runtime: &mut Runtime) {
         runtime.add(SimClusters::new(self.site.clone()));
         runtime.add(SimMachines::new(self.site.clone()));
+        runtime.add(SimMachinePools);
     }
 
     fn dial(&self, otherwise: Arc<dyn Dial>) -> Arc<dyn Dial> {

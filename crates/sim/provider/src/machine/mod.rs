@@ -1,7 +1,7 @@
 //! `SimMachine`: a machine in a site.
 //!
 //! Owns: SimMachines, their finalizer, provider id and status; the machine of that id in the site. Reads: the Machine
-//! that owns it, its Cluster, the Secret with its boot data, the site.
+//! that owns it, the MachinePool of that, its Cluster, the Secret with its boot data, the site.
 //!
 //! The id is written to the spec together with the intent to create, before the call: it survives `clusterctl move`,
 //! which drops status and changes uids, and the machine is looked up by it from then on. A machine that has vanished
@@ -18,7 +18,7 @@ mod tests;
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
-use capstan_capi_types::core::condition;
+use capstan_capi_types::core::{MachinePool, condition};
 use capstan_controller::{
     Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
@@ -74,6 +74,7 @@ impl Controller for SimMachines {
 
     fn watches(&self, watches: &mut Watches<SimMachine>) {
         watch_machine(watches);
+        watches.read::<MachinePool>();
     }
 
     fn conditions(&self) -> &[&'static str] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_capi_core::owners;
-use capstan_capi_types::core::{Cluster, Machine};
+use capstan_capi_types::core::{Cluster, Machine, MachinePool};
 use capstan_controller::{ObserveError, View};
 use capstan_guest::vm::Vm;
 use capstan_provider_kit::decisions::waits_for;
@@ -11,6 +11,7 @@ use capstan_provider_kit::{BootData, BootDataError, cluster_of_machine};
 use capstan_sim_site::SiteHandle;
 
 use super::{MACHINE_TAG, id_of};
+use crate::pool::VERSION;
 use crate::site;
 use crate::types::SimMachine;
 
@@ -31,13 +32,25 @@ pub(super) fn is_ours(vm: &Vm) -> bool {
     vm.tags.get(MACHINE_TAG).is_some_and(|id| *id == vm.id)
 }
 
+/// The Machine that owns it. A Machine of a pool has no boot data and no version of its own: it gets the pool's.
+fn machine_of(object: &SimMachine, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
+    let Some(machine) = owners::of::<Machine>(&object.metadata, view)? else { return Ok(None) };
+    let Some(pool) = owners::of::<MachinePool>(&machine.metadata, view)? else { return Ok(Some(machine)) };
+    let mut machine = Arc::unwrap_or_clone(machine);
+    let template = &pool.spec.template.spec;
+    machine.spec.bootstrap.data_secret_name = template.bootstrap.data_secret_name.clone();
+    let version = object.metadata.annotations.get(VERSION).unwrap_or(&template.version);
+    machine.spec.version = version.clone();
+    Ok(Some(Arc::new(machine)))
+}
+
 pub(super) async fn observe(
     object: &SimMachine,
     view: &View,
     site: &SiteHandle,
 ) -> Result<Seen, ObserveError> {
     let mut seen = Seen {
-        machine: owners::of::<Machine>(&object.metadata, view)?,
+        machine: machine_of(object, view)?,
         cluster: cluster_of_machine(&object.metadata, view)?,
         vm: site.vm(&id_of(object)).await.map_err(site::observe_error)?,
         boot_data: None,

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod machine;
+pub mod pool;
 
 pub use cluster::{
     SimCluster, SimClusterSpec, SimClusterStatus, SimClusterTemplate, SimClusterTemplateResource,
@@ -11,6 +12,11 @@ pub use machine::{
     Fault, FaultType, SimImage, SimMachine, SimMachineSpec, SimMachineStatus, SimMachineTemplate,
     SimMachineTemplateResource, SimMachineTemplateSpec,
 };
+pub use pool::{
+    SimMachinePool, SimMachinePoolSpec, SimMachinePoolStatus, SimMachinePoolTemplate,
+    SimMachinePoolTemplateResource, SimMachinePoolTemplateSpec,
+};
 
 capstan_provider_kit::infrastructure!(cluster SimCluster);
 capstan_provider_kit::infrastructure!(machine SimMachine);
+capstan_provider_kit::infrastructure!(SimMachinePool);
