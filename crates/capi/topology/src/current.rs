@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::contract::{ControlPlane, External};
-use capstan_capi_types::core::{Cluster, MachineDeployment, MachineHealthCheck};
+use capstan_capi_types::core::{Cluster, MachineDeployment, MachineHealthCheck, MachinePool};
 use capstan_capi_types::version;
 
 /// The objects of a cluster.
@@ -19,6 +19,8 @@ pub struct Current {
     pub control_plane_machines: Option<External>,
     /// By the name in the topology.
     pub deployments: BTreeMap<String, CurrentDeployment>,
+    /// By the name in the topology.
+    pub pools: BTreeMap<String, CurrentPool>,
     /// By name.
     pub health_checks: BTreeMap<String, Arc<MachineHealthCheck>>,
 }
@@ -30,6 +32,23 @@ pub struct CurrentDeployment {
     pub infrastructure: Option<External>,
     /// A machine has another version than the deployment.
     pub upgrading: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct CurrentPool {
+    pub object: Arc<MachinePool>,
+    pub bootstrap: Option<External>,
+    pub infrastructure: Option<External>,
+    /// A machine has another version than the pool.
+    pub upgrading: bool,
+}
+
+impl CurrentPool {
+    /// From the versions that the pool reports of its nodes.
+    pub fn is_upgrading(pool: &MachinePool) -> bool {
+        let version = &pool.spec.template.spec.version;
+        !version.is_empty() && pool.status.versions.iter().any(|found| found.version != *version)
+    }
 }
 
 /// The control plane reports no version yet.

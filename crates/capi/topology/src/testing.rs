@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::contract::{ContractVersion, External};
-use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment};
+use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachinePool};
 use capstan_capi_types::{admission, variables};
 use capstan_controller::KindName;
 use serde_json::{Value, json};
 
 use crate::blueprint::{Blueprint, WorkerTemplates};
-use crate::current::{Current, CurrentDeployment};
+use crate::current::{Current, CurrentDeployment, CurrentPool};
 use crate::desired::Desired;
 
 pub fn external(group: &str, kind: &str, name: &str, spec: Value) -> External {
@@ -91,7 +91,13 @@ pub fn blueprint(class: ClusterClass, cluster: &Cluster) -> Blueprint {
                 infrastructure: template("infra", "MachineTemplate", "m", json!({"flavor": "small"})),
             },
         )]),
-        pools: BTreeMap::new(),
+        pools: BTreeMap::from([(
+            "pool".to_owned(),
+            WorkerTemplates {
+                bootstrap: template("boot", "BootTemplate", "b", json!({"files": []})),
+                infrastructure: template("infra", "PoolTemplate", "p", json!({"flavor": "small"})),
+            },
+        )]),
         class: Arc::new(class),
     }
 }
@@ -117,7 +123,17 @@ pub fn applied(cluster: &Cluster, desired: &Desired, control_plane_versions: &[&
         };
         (name.clone(), running)
     });
+    let pools = desired.pools.iter().map(|(name, of)| {
+        let running = CurrentPool {
+            object: Arc::new(MachinePool::clone(&of.object)),
+            bootstrap: Some(external(&of.bootstrap, Value::Null)),
+            infrastructure: Some(external(&of.infrastructure, Value::Null)),
+            upgrading: false,
+        };
+        (name.clone(), running)
+    });
     Current {
+        pools: pools.collect(),
         referenced: true,
         infrastructure: Some(external(&desired.infrastructure, Value::Null)),
         control_plane: Some(external(&desired.control_plane, json!({"versions": versions}))),

@@ -9,13 +9,13 @@ use capstan_capi_types::core::cluster_class::ClusterClassTemplateReference;
 use capstan_capi_types::core::topology::Topology;
 use capstan_capi_types::core::{
     Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineHealthCheck,
-    label,
+    MachinePool, label,
 };
 use capstan_controller::{KindName, ObserveError, View};
 use capstan_object::Key;
 
 use crate::blueprint::{Blueprint, WorkerTemplates};
-use crate::current::{Current, CurrentDeployment};
+use crate::current::{Current, CurrentDeployment, CurrentPool};
 use crate::desired::{Desired, machines_reference};
 
 /// A reading, or what is wrong with what was read.
@@ -107,6 +107,17 @@ pub(super) async fn blueprint(
         };
         deployments.insert(class.class.clone(), templates);
     }
+    let mut pools = BTreeMap::new();
+    for class in &spec.workers.machine_pools {
+        if !topology.workers.machine_pools.iter().any(|of| of.class == class.class) {
+            continue;
+        }
+        let templates = WorkerTemplates {
+            bootstrap: read!(template(view, &class.bootstrap.template_ref, namespace).await?),
+            infrastructure: read!(template(view, &class.infrastructure.template_ref, namespace).await?),
+        };
+        pools.insert(class.class.clone(), templates);
+    }
     Ok(Ok(Blueprint {
         class: class.clone(),
         topology,
@@ -114,7 +125,7 @@ pub(super) async fn blueprint(
         control_plane,
         control_plane_machines,
         deployments,
-        pools: BTreeMap::new(),
+        pools,
     }))
 }
 
@@ -217,7 +228,51 @@ pub(super) async fn current(view: &View, cluster: &Arc<Cluster>, blueprint: &Blu
             .deployments
             .insert(topology, CurrentDeployment { object: deployment, bootstrap, infrastructure, upgrading });
     }
+    for pool in view.labelled::<MachinePool>(namespace, label::CLUSTER_NAME, name)? {
+        let labels = &pool.metadata.labels;
+        let (true, Some(topology)) =
+            (labels.contains_key(label::TOPOLOGY_OWNED), labels.get(label::TOPOLOGY_POOL_NAME))
+        else {
+            continue;
+        };
+        let topology = topology.clone();
+        if current.pools.contains_key(&topology) {
+            return Ok(Err(format!(
+                "several MachinePools have the label {}={topology}: delete all but one",
+                label::TOPOLOGY_POOL_NAME
+            )));
+        }
+        let found = read!(self::pool(view, pool, blueprint, &topology).await?);
+        current.pools.insert(topology, found);
+    }
     Ok(Ok(current))
+}
+
+/// A MachinePool with its objects, in the versions of the class's templates.
+async fn pool(
+    view: &View,
+    pool: Arc<MachinePool>,
+    blueprint: &Blueprint,
+    topology: &str,
+) -> Reading<CurrentPool> {
+    let of = blueprint.topology.workers.machine_pools.iter().find(|of| of.name == topology);
+    let templates = of.and_then(|of| blueprint.pools.get(&of.class));
+    let (mut bootstrap, mut infrastructure) = (None, None);
+    if let (Some(templates), false) = (templates, pool.metadata.is_deleting()) {
+        let namespace = pool.metadata.namespace.as_str();
+        let spec = &pool.spec.template.spec;
+        for (template, reference, found, field) in [
+            (&templates.bootstrap, &spec.bootstrap.config_ref, &mut bootstrap, "bootstrap.configRef"),
+            (&templates.infrastructure, &spec.infrastructure_ref, &mut infrastructure, "infrastructureRef"),
+        ] {
+            let field = format!("{field} of MachinePool {}", pool.metadata.name);
+            let kind = clone::kind_of(template);
+            let read = referenced(view, reference, &kind, template.contract, namespace, &field);
+            *found = Some(read!(read.await?));
+        }
+    }
+    let upgrading = CurrentPool::is_upgrading(&pool);
+    Ok(Ok(CurrentPool { object: pool, bootstrap, infrastructure, upgrading }))
 }
 
 /// Objects that were created before the cluster named them.

@@ -43,6 +43,7 @@ fn reconcile(topology: &Topology, decision: &mut Decisions) {
         decision.object.spec.control_plane_ref = reference(&desired.control_plane);
     }
     deployments(topology, decision);
+    pools(topology, decision);
     for orphan in &topology.orphans {
         let message = format!("Deleted {} {:?}, which nothing uses", orphan.kind.kind, orphan.metadata.name);
         let effect = Effect::delete_seen(orphan.reference(), &orphan.metadata);
@@ -131,14 +132,14 @@ fn deployments(topology: &Topology, decision: &mut Decisions) {
     let (current, desired) = (&topology.current, &topology.desired);
     for (name, deployment) in &desired.deployments {
         let Some(running) = current.deployments.get(name) else {
-            if !desired.upgrade.pending_create.contains(name) {
+            if !desired.upgrade.deployments.pending_create.contains(name) {
                 create_deployment(topology, deployment, decision);
             }
             continue;
         };
         let meta = &running.object.metadata;
         health_check(topology, deployment.health_check.as_ref(), &meta.name, decision);
-        if meta.is_deleting() || desired.upgrade.pending.contains(&meta.name) {
+        if meta.is_deleting() || desired.upgrade.deployments.pending.contains(&meta.name) {
             continue;
         }
         template(topology, &deployment.infrastructure, running.infrastructure.as_ref(), decision);
@@ -158,6 +159,43 @@ fn deployments(topology: &Topology, decision: &mut Decisions) {
             let note = Note::normal("TopologyDelete", "Delete", message);
             decision.then_noting(Effect::delete(&*running.object), note);
         }
+    }
+}
+
+fn pools(topology: &Topology, decision: &mut Decisions) {
+    let (current, desired) = (&topology.current, &topology.desired);
+    for (name, pool) in &desired.pools {
+        let Some(running) = current.pools.get(name) else {
+            if !desired.upgrade.pools.pending_create.contains(name) {
+                apply(decision, &pool.infrastructure, None, "Created");
+                apply(decision, &pool.bootstrap, None, "Created");
+                apply_typed(decision, &pool.object, None, "Created");
+            }
+            continue;
+        };
+        let meta = &running.object.metadata;
+        if meta.is_deleting() || desired.upgrade.pools.pending.contains(&meta.name) {
+            continue;
+        }
+        for (intent, found) in
+            [(&pool.infrastructure, &running.infrastructure), (&pool.bootstrap, &running.bootstrap)]
+        {
+            if topology.differences.contains_key(&intent.reference()) {
+                apply(decision, intent, found.as_ref(), "Updated");
+            }
+        }
+        if topology.differences.contains_key(&ObjectRef::to(&pool.object)) {
+            apply_typed(decision, &pool.object, Some(meta), "Updated");
+        }
+    }
+    for (name, running) in &current.pools {
+        let meta = &running.object.metadata;
+        if desired.pools.contains_key(name) || meta.is_deleting() {
+            continue;
+        }
+        let message = format!("Deleted MachinePool {:?}", meta.name);
+        let note = Note::normal("TopologyDelete", "Delete", message);
+        decision.then_noting(Effect::delete(&*running.object), note);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: `spec.infrastructureRef`, `spec.controlPlaneRef` and the topology labels of the Cluster, its `TopologyReconciled`
 //! condition and upgrade plans; the fields that it applies to the infrastructure cluster, the control plane,
-//! MachineDeployments, MachineHealthChecks and their templates. Reads: the class with its templates, those objects,
+//! MachineDeployments, MachinePools, MachineHealthChecks and their templates. Reads: the class with its templates, those objects,
 //! MachineSets and Machines. What applying would change is asked of the API server, since only that knows defaults.
 
 mod compare;
@@ -21,7 +21,7 @@ use capstan_capi_core::contract::Definition;
 use capstan_capi_core::paused;
 use capstan_capi_types::core::cluster::condition;
 use capstan_capi_types::core::{
-    Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet, label,
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet, label,
 };
 use capstan_controller::{
     Caches, Change, Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches,
@@ -72,8 +72,17 @@ impl Controller for ClusterTopologies {
         watches.index_label::<MachineSet>(label::CLUSTER_NAME);
         watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
         watches.index_label::<MachineHealthCheck>(label::CLUSTER_NAME);
+        watches.index_label::<MachinePool>(label::CLUSTER_NAME);
         watches.related::<ClusterClass>(|change, caches| clusters_of(caches, &change.key));
         watches.related_within::<MachineDeployment>(GATHER, owned_changed);
+        watches.related_within::<MachinePool>(GATHER, |change, caches| {
+            // Versions of its nodes say when its upgrade is over.
+            let versions = |pool: &Arc<MachinePool>| pool.status.versions.clone();
+            if change.old.as_ref().map(versions) != change.new.as_ref().map(versions) {
+                return cluster_of(change);
+            }
+            owned_changed(change, caches)
+        });
         watches.related_within::<MachineSet>(GATHER, |change, _| {
             // Only its end matters: templates are kept as long as somebody uses them.
             if change.new.is_some() { Vec::new() } else { cluster_of(change) }

@@ -109,7 +109,7 @@ async fn compare(
         {
             note(ObjectRef::to(check), controller.difference_of(view, &cluster, check, running).await?);
         }
-        let held = desired.upgrade.pending.contains(&running.object.metadata.name);
+        let held = desired.upgrade.deployments.pending.contains(&running.object.metadata.name);
         if held || running.object.metadata.is_deleting() {
             continue;
         }
@@ -133,6 +133,22 @@ async fn compare(
         let difference =
             controller.difference_of(view, &cluster, &deployment.object, &running.object).await?;
         note(ObjectRef::to(&deployment.object), difference);
+    }
+    for (name, pool) in &desired.pools {
+        let Some(running) = current.pools.get(name) else { continue };
+        let held = desired.upgrade.pools.pending.contains(&running.object.metadata.name);
+        if held || running.object.metadata.is_deleting() {
+            continue;
+        }
+        for (intent, found) in
+            [(&pool.infrastructure, &running.infrastructure), (&pool.bootstrap, &running.bootstrap)]
+        {
+            if let Some(found) = found {
+                note(intent.reference(), controller.difference(view, &cluster, intent, found).await?);
+            }
+        }
+        let difference = controller.difference_of(view, &cluster, &pool.object, &running.object).await?;
+        note(ObjectRef::to(&pool.object), difference);
     }
     Ok(found)
 }

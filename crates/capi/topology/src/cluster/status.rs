@@ -1,5 +1,7 @@
 //! The `TopologyReconciled` condition.
 
+use std::collections::BTreeSet;
+
 use capstan_capi_core::conditions::{self, ConditionState};
 use capstan_capi_types::core::cluster::{condition, reason as own};
 use capstan_capi_types::core::reason;
@@ -8,7 +10,7 @@ use capstan_object::ConditionStatus;
 
 use super::observed::{Observed, Topology};
 use super::{ClusterTopologies, class_of};
-use crate::desired::versions::Upgrade;
+use crate::desired::versions::{Upgrade, WorkersUpgrade};
 
 pub(super) fn report(look: &Look<ClusterTopologies>, decision: &mut Decision<ClusterTopologies>) {
     let Some(state) = state(look) else { return };
@@ -68,40 +70,62 @@ fn upgrading(topology: &Topology) -> (&'static str, String) {
     } else if !upgrade.control_plane_plan.is_empty() {
         line(format!("{kind} pending upgrade to version {}", upgrade.control_plane_plan.join(", ")));
     }
-    let names = |set: &std::collections::BTreeSet<String>,
-                 without: &[&std::collections::BTreeSet<String>]| {
-        let left = set.iter().filter(|name| !without.iter().any(|set| set.contains(*name)));
-        left.cloned().collect::<Vec<String>>()
-    };
-    let running = names(&upgrade.upgrading, &[]);
-    let deferred = names(&upgrade.deferred, &[&upgrade.upgrading]);
-    let pending = names(&upgrade.pending, &[&upgrade.upgrading, &upgrade.deferred]);
-    if !running.is_empty() {
-        let later = later(&upgrade.workers_plan, version);
-        line(format!("{} upgrading to version {version}{later}", listed(&running)));
+    for (kind, group) in [("MachineDeployment", &upgrade.deployments), ("MachinePool", &upgrade.pools)] {
+        let Names { running, pending, deferred } = Names::of(group);
+        if !running.is_empty() {
+            let later = later(&upgrade.workers_plan, version);
+            line(format!("{} upgrading to version {version}{later}", listed(kind, &running)));
+        }
+        if !pending.is_empty() && !upgrade.workers_plan.is_empty() {
+            let plan = upgrade.workers_plan.join(", ");
+            line(format!("{} pending upgrade to version {plan}", listed(kind, &pending)));
+        }
+        if !deferred.is_empty() {
+            line(format!(
+                "{} upgrade to version {version} deferred using defer-upgrade or hold-upgrade-sequence annotations",
+                listed(kind, &deferred)
+            ));
+        }
+        if !group.pending_create.is_empty() {
+            let waiting: Vec<String> = group.pending_create.iter().cloned().collect();
+            let waiting = listed(kind, &waiting);
+            line(format!("{waiting} creation deferred while control plane upgrade is in progress"));
+        }
     }
-    if !pending.is_empty() && !upgrade.workers_plan.is_empty() {
-        let plan = upgrade.workers_plan.join(", ");
-        line(format!("{} pending upgrade to version {plan}", listed(&pending)));
-    }
-    if !deferred.is_empty() {
-        line(format!(
-            "{} upgrade to version {version} deferred using defer-upgrade or hold-upgrade-sequence annotations",
-            listed(&deferred)
-        ));
-    }
-    if !upgrade.pending_create.is_empty() {
-        let waiting: Vec<String> = upgrade.pending_create.iter().cloned().collect();
-        line(format!("{} creation deferred while control plane upgrade is in progress", listed(&waiting)));
-    }
-    (reason_of(upgrade, &running, &pending, &deferred), message)
+    (reason_of(upgrade), message)
 }
 
-fn reason_of(upgrade: &Upgrade, running: &[String], pending: &[String], deferred: &[String]) -> &'static str {
-    let control_plane = upgrade.control_plane_starting || upgrade.control_plane_upgrading;
-    match !deferred.is_empty() && !control_plane && running.is_empty() && pending.is_empty() {
-        true => own::MACHINE_DEPLOYMENTS_UPGRADE_DEFERRED,
-        false => own::CLUSTER_UPGRADING,
+/// Each name once: who upgrades is not pending, and who is deferred neither.
+struct Names {
+    running: Vec<String>,
+    pending: Vec<String>,
+    deferred: Vec<String>,
+}
+
+impl Names {
+    fn of(group: &WorkersUpgrade) -> Self {
+        let names = |set: &BTreeSet<String>, without: &[&BTreeSet<String>]| {
+            let left = set.iter().filter(|name| !without.iter().any(|set| set.contains(*name)));
+            left.cloned().collect::<Vec<String>>()
+        };
+        Self {
+            running: names(&group.upgrading, &[]),
+            pending: names(&group.pending, &[&group.upgrading, &group.deferred]),
+            deferred: names(&group.deferred, &[&group.upgrading]),
+        }
+    }
+}
+
+/// Upstream reports as deferred only when nothing else is going on.
+fn reason_of(upgrade: &Upgrade) -> &'static str {
+    let (deployments, pools) = (Names::of(&upgrade.deployments), Names::of(&upgrade.pools));
+    let busy = upgrade.control_plane_starting
+        || upgrade.control_plane_upgrading
+        || [&deployments, &pools].iter().any(|it| !it.running.is_empty() || !it.pending.is_empty());
+    match (busy, deployments.deferred.is_empty(), pools.deferred.is_empty()) {
+        (false, false, _) => own::MACHINE_DEPLOYMENTS_UPGRADE_DEFERRED,
+        (false, true, false) => own::MACHINE_POOLS_UPGRADE_DEFERRED,
+        _ => own::CLUSTER_UPGRADING,
     }
 }
 
@@ -110,10 +134,10 @@ fn later(plan: &[String], version: &str) -> String {
     if left.is_empty() { String::new() } else { format!(" ({} pending)", left.join(", ")) }
 }
 
-fn listed(names: &[String]) -> String {
+fn listed(kind: &str, names: &[String]) -> String {
     match names {
-        [only] => format!("MachineDeployment {only}"),
-        names if names.len() <= 3 => format!("MachineDeployments {}", names.join(", ")),
-        names => format!("MachineDeployments {}, ... ({} more)", names[..3].join(", "), names.len() - 3),
+        [only] => format!("{kind} {only}"),
+        names if names.len() <= 3 => format!("{kind}s {}", names.join(", ")),
+        names => format!("{kind}s {}, ... ({} more)", names[..3].join(", "), names.len() - 3),
     }
 }

@@ -1,11 +1,11 @@
 //! Variables that every cluster has.
 
-use capstan_capi_types::core::topology::{ClusterVariable, MachineDeploymentTopology};
+use capstan_capi_types::core::topology::{ClusterVariable, MachineDeploymentTopology, MachinePoolTopology};
 use capstan_capi_types::core::{Cluster, ClusterClass, annotation, label};
 use serde_json::{Map, Value, json};
 
 use super::object::Texts;
-use super::{Desired, DesiredDeployment};
+use super::{Desired, DesiredDeployment, DesiredPool};
 use crate::blueprint::Blueprint;
 use crate::patches::value;
 
@@ -108,4 +108,21 @@ pub(super) fn deployment(topology: &MachineDeploymentTopology, desired: &Desired
         builtin["replicas"] = replicas.into();
     }
     json!({"machineDeployment": builtin})
+}
+
+pub(super) fn pool(topology: &MachinePoolTopology, desired: &DesiredPool) -> Value {
+    let object = &desired.object;
+    let mut builtin = json!({
+        "version": object.spec.template.spec.version,
+        "class": topology.class,
+        "name": object.metadata.name,
+        "topologyName": topology.name,
+        "metadata": metadata(&object.metadata.labels, &object.metadata.annotations),
+        "bootstrap": {"configRef": {"name": desired.bootstrap.name()}},
+        "infrastructureRef": {"name": desired.infrastructure.name()},
+    });
+    if let Some(replicas) = object.spec.replicas {
+        builtin["replicas"] = replicas.into();
+    }
+    json!({"machinePool": builtin})
 }

@@ -8,7 +8,7 @@ use capstan_object::ObjectMeta;
 
 use super::control_plane::merged;
 use super::object::{self, Intent, Texts};
-use super::versions::Upgrade;
+use super::versions::{Upgrade, WorkersKind};
 use super::{DesiredDeployment, health_check, names};
 use crate::blueprint::Blueprint;
 use crate::current::Current;
@@ -59,8 +59,12 @@ pub(super) fn deployment(
     let name = template_name(known, "infrastructure");
     let infrastructure = object::copy_of_template(&templates.infrastructure, cluster, &name, &own_label);
 
+    let found = running.map(|running| {
+        let object = &running.object;
+        (object.metadata.name.as_str(), object.spec.template.spec.version.as_str())
+    });
     let version =
-        upgrade.deployment_version(&blueprint.topology, topology, running.map(|running| &*running.object))?;
+        upgrade.workers_version(&blueprint.topology, WorkersKind::Deployments, &topology.name, found)?;
     let name = match running {
         Some(running) => running.object.metadata.name.clone(),
         None => {

@@ -6,6 +6,7 @@ mod deployment;
 mod health_check;
 pub mod names;
 mod object;
+mod pool;
 pub mod rotation;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ pub mod versions;
 use std::collections::BTreeMap;
 
 use capstan_capi_core::contract::ContractVersion;
-use capstan_capi_types::core::{MachineDeployment, MachineHealthCheck, label};
+use capstan_capi_types::core::{MachineDeployment, MachineHealthCheck, MachinePool, label};
 use capstan_controller::KindName;
 use serde_json::{Map, Value};
 
@@ -36,6 +37,8 @@ pub struct Desired {
     pub control_plane_health_check: Option<MachineHealthCheck>,
     /// By the name in the topology.
     pub deployments: BTreeMap<String, DesiredDeployment>,
+    /// By the name in the topology.
+    pub pools: BTreeMap<String, DesiredPool>,
     pub upgrade: Upgrade,
 }
 
@@ -47,14 +50,15 @@ pub struct DesiredDeployment {
     pub health_check: Option<MachineHealthCheck>,
 }
 
+#[derive(Debug, Clone)]
+pub struct DesiredPool {
+    pub object: MachinePool,
+    pub bootstrap: Intent,
+    pub infrastructure: Intent,
+}
+
 /// What a cluster should consist of, or why that cannot be said.
 pub fn compute(blueprint: &Blueprint, current: &Current) -> Result<Desired, String> {
-    if let Some(pool) = blueprint.topology.workers.machine_pools.first() {
-        return Err(format!(
-            "MachinePool {:?} of the topology: no infrastructure provider here has machine pools; use machineDeployments instead",
-            pool.name
-        ));
-    }
     let infrastructure = control_plane::infrastructure(blueprint, current)?;
     let control_plane_machines = control_plane::machines(blueprint, current)?;
     let mut upgrade = Upgrade::plan(blueprint, current)?;
@@ -66,6 +70,11 @@ pub fn compute(blueprint: &Blueprint, current: &Current) -> Result<Desired, Stri
         let deployment = deployment::deployment(blueprint, current, topology, &mut upgrade)?;
         deployments.insert(topology.name.clone(), deployment);
     }
+    let mut pools = BTreeMap::new();
+    for topology in &blueprint.topology.workers.machine_pools {
+        let pool = pool::pool(blueprint, current, topology, &mut upgrade)?;
+        pools.insert(topology.name.clone(), pool);
+    }
     let mut desired = Desired {
         infrastructure,
         control_plane_machines,
@@ -73,6 +82,7 @@ pub fn compute(blueprint: &Blueprint, current: &Current) -> Result<Desired, Stri
         control_plane_contract: blueprint.control_plane.contract,
         control_plane_health_check,
         deployments,
+        pools,
         upgrade,
     };
     patch(blueprint, current, &mut desired).map_err(|failed| failed.to_string())?;
@@ -194,6 +204,21 @@ fn patch(
             add(holder, template.value(), intent.body.clone(), overrides.clone(), builtin.clone());
         }
     }
+    for of in &topology.workers.machine_pools {
+        let (Some(pool), Some((_, templates))) =
+            (desired.pools.get(&of.name), blueprint.pool_class(&of.class))
+        else {
+            continue;
+        };
+        let builtin = builtin::pool(of, pool);
+        let overrides = builtin::values(&of.variables.overrides);
+        for (template, intent) in
+            [(&templates.bootstrap, &pool.bootstrap), (&templates.infrastructure, &pool.infrastructure)]
+        {
+            let holder = Holder::Pool { class: of.class.clone() };
+            add(holder, template.value(), intent.body.clone(), overrides.clone(), builtin.clone());
+        }
+    }
     patches::apply(all, &mut items, &variables)?;
     let kept: Vec<Vec<&str>> = KEPT.iter().map(|path| path.to_vec()).collect();
     let mut items = items.into_iter().map(|item| item.template);
@@ -215,13 +240,21 @@ fn patch(
             take(&mut deployment.infrastructure.body, &OF_TEMPLATE, &kept);
         }
     }
+    for of in &topology.workers.machine_pools {
+        if let Some(pool) = desired.pools.get_mut(&of.name) {
+            take(&mut pool.bootstrap.body, &INTO_OBJECT, &kept);
+            take(&mut pool.infrastructure.body, &INTO_OBJECT, &kept);
+        }
+    }
     Ok(())
 }
 
 /// Which metadata of a desired object is put into its template for the patches to see.
 fn fields_into(holder: &Holder) -> &'static [(&'static [&'static str], &'static [&'static str])] {
     match holder {
-        Holder::InfrastructureCluster | Holder::ControlPlane => &INTO_TEMPLATE_OF_OBJECT,
+        Holder::InfrastructureCluster | Holder::ControlPlane | Holder::Pool { .. } => {
+            &INTO_TEMPLATE_OF_OBJECT
+        }
         _ => &INTO_TEMPLATE,
     }
 }

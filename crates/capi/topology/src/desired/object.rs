@@ -60,14 +60,30 @@ pub(super) fn from_template(
     labels: &Texts,
     annotations: &Texts,
 ) -> Intent {
-    let kind = super::kind_of(template);
-    let inner = &template.value()["spec"]["template"];
     // The same as the controller of Clusters sets: a reference is applied as a whole, and the two would not agree on less.
     let owner = OwnerReference::controlled_by(cluster);
+    instance(template, cluster, name, labels, annotations, &owner)
+}
+
+/// An object that a MachinePool controls, from a template of the class.
+pub(super) fn of_pool(template: &External, cluster: &Cluster, name: &str, labels: &Texts) -> Intent {
+    instance(template, cluster, name, labels, &Texts::new(), &OwnerReference::to(cluster))
+}
+
+fn instance(
+    template: &External,
+    cluster: &Cluster,
+    name: &str,
+    labels: &Texts,
+    annotations: &Texts,
+    owner: &OwnerReference,
+) -> Intent {
+    let kind = super::kind_of(template);
+    let inner = &template.value()["spec"]["template"];
     let mut body = json!({
         "apiVersion": kind.api_version(),
         "kind": kind.kind,
-        "metadata": metadata(template, cluster, name, &inner["metadata"], labels, annotations, &owner),
+        "metadata": metadata(template, cluster, name, &inner["metadata"], labels, annotations, owner),
     });
     if let Some(spec) = inner.get("spec") {
         body["spec"] = spec.clone();

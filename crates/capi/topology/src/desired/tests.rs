@@ -212,7 +212,7 @@ fn the_control_plane_is_upgraded_first_and_then_workers_one_at_a_time() {
 
     let desired = compute(&blueprint, &current).expect("desired");
     assert_eq!(versions(&desired), [new, old, old], "the control plane begins");
-    assert!(desired.upgrade.control_plane_starting && desired.upgrade.pending.len() == 2);
+    assert!(desired.upgrade.control_plane_starting && desired.upgrade.deployments.pending.len() == 2);
 
     let mut current = applied(&current.cluster, &desired, &["v1.35.0", "v1.36.0"]);
     let desired = compute(&blueprint, &current).expect("desired");
@@ -255,7 +255,7 @@ fn workers_can_be_held_back_and_new_ones_wait_for_the_control_plane() {
         running,
     ));
     let desired = compute(&blueprint(class(json!({})), &of), &current).expect("desired");
-    assert_eq!(desired.upgrade.deferred.len(), 2, "the one that holds, and the one after it");
+    assert_eq!(desired.upgrade.deployments.deferred.len(), 2, "the one that holds, and the one after it");
 
     current.deployments.clear();
     current.control_plane = Some(capstan_capi_core::contract::External::new(
@@ -265,7 +265,7 @@ fn workers_can_be_held_back_and_new_ones_wait_for_the_control_plane() {
     ));
     let desired = compute(&blueprint(class(json!({})), &of), &current).expect("desired");
     assert!(desired.upgrade.control_plane_provisioning);
-    assert_eq!(desired.upgrade.pending_create.len(), 2);
+    assert_eq!(desired.upgrade.deployments.pending_create.len(), 2);
 }
 
 #[test]
@@ -303,4 +303,86 @@ fn an_upgrade_over_several_minors_passes_through_them() {
             "v1.37.0 v1.37.0",
         ]
     );
+}
+
+/// A class with pools, and a cluster with two of them and no deployment.
+fn with_pools() -> (capstan_capi_types::core::ClusterClass, capstan_capi_types::core::Cluster) {
+    let of_class = json!({"spec": {
+        "workers": {"machinePools": [{
+            "class": "pool",
+            "metadata": {"labels": {"from": "class"}},
+            "failureDomains": ["a"],
+            "bootstrap": {"templateRef": {"apiVersion": "boot/v1beta2", "kind": "BootTemplate", "name": "b"}},
+            "infrastructure": {"templateRef": {"apiVersion": "infra/v1beta2", "kind": "PoolTemplate", "name": "p"}},
+        }]},
+        "patches": [{"name": "flavor", "definitions": [{
+            "selector": {
+                "apiVersion": "infra/v1beta2", "kind": "PoolTemplate",
+                "matchResources": {"machinePoolClass": {"names": ["pool"]}},
+            },
+            "jsonPatches": [{
+                "op": "replace", "path": "/spec/template/spec/flavor",
+                "valueFrom": {"template": "{{ .builtin.machinePool.topologyName }}-{{ .builtin.machinePool.replicas }}"},
+            }],
+        }]}],
+    }});
+    let of = cluster(json!({"spec": {"topology": {"workers": {"machineDeployments": [], "machinePools": [
+        {"class": "pool", "name": "a", "replicas": 3}, {"class": "pool", "name": "b", "replicas": 1},
+    ]}}}}));
+    (class(of_class), of)
+}
+
+#[test]
+fn a_pool_is_made_of_objects_and_not_of_templates() {
+    let (class, of) = with_pools();
+    let desired = compute(&blueprint(class, &of), &fresh(&of)).expect("desired");
+    let pool = &desired.pools["a"];
+    let object = &pool.object;
+    assert!(object.metadata.name.starts_with("one-a-"), "{}", object.metadata.name);
+    assert_eq!(object.metadata.labels.get("from").map(String::as_str), Some("class"));
+    assert_eq!(object.metadata.labels.get(label::TOPOLOGY_POOL_NAME).map(String::as_str), Some("a"));
+    assert_eq!(
+        (object.spec.replicas, object.spec.failure_domains.as_slice()),
+        (Some(3), &["a".to_owned()][..])
+    );
+    let machine = &object.spec.template.spec;
+    assert_eq!(machine.version, "v1.35.0");
+    assert_eq!(machine.infrastructure_ref, reference(&pool.infrastructure));
+    assert_eq!(machine.bootstrap.config_ref, reference(&pool.bootstrap));
+    assert_eq!((&*pool.infrastructure.kind.kind, &*pool.bootstrap.kind.kind), ("Pool", "Boot"));
+    // Patched as a template, with the pool's builtin variables.
+    assert_eq!(pool.infrastructure.body["spec"], json!({"flavor": "a-3"}));
+    let owners = &pool.infrastructure.body["metadata"]["ownerReferences"];
+    assert_eq!((owners[0]["kind"].as_str(), owners[0]["controller"].as_bool()), (Some("Cluster"), None));
+    // The names stay.
+    let again =
+        compute(&blueprint(with_pools().0, &of), &applied(&of, &desired, &["v1.35.0"])).expect("again");
+    assert_eq!(again.pools["a"].object, desired.pools["a"].object);
+}
+
+#[test]
+fn pools_are_upgraded_after_the_control_plane_one_at_a_time() {
+    let (of_class, mut of) = with_pools();
+    let first = compute(&blueprint(of_class.clone(), &of), &fresh(&of)).expect("new");
+    let current = applied(&of, &first, &["v1.35.0"]);
+    of.spec.topology.version = "v1.36.0".to_owned();
+    let blueprint = blueprint(of_class, &of);
+    let versions = |desired: &Desired| {
+        let workers = desired.pools.values().map(|it| it.object.spec.template.spec.version.clone());
+        let control_plane = desired.control_plane.body["spec"]["version"].as_str().unwrap_or_default();
+        std::iter::once(control_plane.to_owned()).chain(workers).collect::<Vec<_>>()
+    };
+    let (old, new) = ("v1.35.0", "v1.36.0");
+    let desired = compute(&blueprint, &current).expect("desired");
+    assert_eq!(versions(&desired), [new, old, old], "the control plane begins");
+    let mut current = applied(&current.cluster, &desired, &[new]);
+    let desired = compute(&blueprint, &current).expect("desired");
+    assert_eq!(versions(&desired), [new, new, old], "the first pool");
+    current = applied(&current.cluster, &desired, &[new]);
+    current.pools.get_mut("a").expect("a").upgrading = true;
+    let desired = compute(&blueprint, &current).expect("desired");
+    assert_eq!(versions(&desired), [new, new, old], "one at a time");
+    assert_eq!((desired.upgrade.pools.upgrading.len(), desired.upgrade.pools.pending.len()), (1, 1));
+    current.pools.get_mut("a").expect("a").upgrading = false;
+    assert_eq!(versions(&compute(&blueprint, &current).expect("desired")), [new, new, new]);
 }

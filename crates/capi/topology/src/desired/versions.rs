@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use capstan_capi_core::contract::{ControlPlane, External};
-use capstan_capi_types::core::topology::{MachineDeploymentTopology, Topology};
-use capstan_capi_types::core::{MachineDeployment, annotation};
+use capstan_capi_types::core::topology::Topology;
+use capstan_capi_types::core::{TemplateMeta, annotation};
 use capstan_capi_types::version;
 use semver::Version;
 
@@ -29,15 +29,38 @@ pub struct Upgrade {
     pub control_plane_upgrading: bool,
     /// The control plane gets the next version now.
     pub control_plane_starting: bool,
-    /// MachineDeployments whose machines have different versions, or that get the next version now.
-    pub upgrading: BTreeSet<String>,
-    /// MachineDeployments that do not get the next version now.
-    pub pending: BTreeSet<String>,
-    /// MachineDeployments that an annotation holds back.
-    pub deferred: BTreeSet<String>,
-    /// Topologies whose MachineDeployment is not created while the control plane changes.
-    pub pending_create: BTreeSet<String>,
+    /// The MachineDeployments.
+    pub deployments: WorkersUpgrade,
+    /// The MachinePools.
+    pub pools: WorkersUpgrade,
     concurrency: usize,
+}
+
+/// How far the upgrade of one kind of workers is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkersUpgrade {
+    /// Names of those whose machines have different versions, or that get the next version now.
+    pub upgrading: BTreeSet<String>,
+    /// Those that do not get the next version now.
+    pub pending: BTreeSet<String>,
+    /// Those that an annotation holds back.
+    pub deferred: BTreeSet<String>,
+    /// Topologies whose object is not created while the control plane changes.
+    pub pending_create: BTreeSet<String>,
+}
+
+impl WorkersUpgrade {
+    fn is_done(&self) -> bool {
+        let sets = [&self.upgrading, &self.pending, &self.deferred, &self.pending_create];
+        sets.into_iter().all(BTreeSet::is_empty)
+    }
+}
+
+/// A kind of workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WorkersKind {
+    Deployments,
+    Pools,
 }
 
 impl Upgrade {
@@ -48,13 +71,17 @@ impl Upgrade {
         let concurrency = concurrency.and_then(|text| text.parse().ok()).unwrap_or(1);
         let mut upgrade = Self { concurrency: usize::max(concurrency, 1), ..Self::default() };
         let running = current.deployments.values().filter(|running| running.upgrading);
-        upgrade.upgrading = running.map(|running| running.object.metadata.name.clone()).collect();
+        upgrade.deployments.upgrading = running.map(|running| running.object.metadata.name.clone()).collect();
+        let running = current.pools.values().filter(|running| running.upgrading);
+        upgrade.pools.upgrading = running.map(|running| running.object.metadata.name.clone()).collect();
         let Some(control_plane) = current.control_plane.as_ref().filter(|_| current.referenced) else {
             return Ok(upgrade);
         };
         let found = ControlPlane(control_plane).version().map_err(|error| error.to_string())?;
         let found = found.unwrap_or_default();
+        let pools = current.pools.values().map(|running| &running.object.spec.template.spec.version);
         let workers = current.deployments.values().map(|running| &running.object.spec.template.spec.version);
+        let workers = workers.chain(pools);
         let workers: Vec<&str> = workers.map(String::as_str).filter(|text| !text.is_empty()).collect();
         let (control_plane, workers) =
             plans(&blueprint.topology.version, &found, &workers, &blueprint.class.spec.kubernetes_versions)?;
@@ -68,10 +95,8 @@ impl Upgrade {
         !(self.control_plane_pending
             || self.control_plane_starting
             || self.control_plane_upgrading
-            || !self.upgrading.is_empty()
-            || !self.pending.is_empty()
-            || !self.deferred.is_empty()
-            || !self.pending_create.is_empty())
+            || !self.deployments.is_done()
+            || !self.pools.is_done())
     }
 
     fn control_plane_is_stable(&self) -> bool {
@@ -108,7 +133,8 @@ impl Upgrade {
             self.waits_for_workers = true;
             return Ok(found.to_owned());
         }
-        if !self.upgrading.is_empty() || !self.control_plane_pending {
+        let workers_change = !self.deployments.upgrading.is_empty() || !self.pools.upgrading.is_empty();
+        if workers_change || !self.control_plane_pending {
             return Ok(found.to_owned());
         }
         let next = self.control_plane_plan.first().cloned().ok_or_else(|| {
@@ -119,32 +145,43 @@ impl Upgrade {
         Ok(next)
     }
 
-    /// The version that a MachineDeployment gets now.
-    pub(super) fn deployment_version(
+    fn workers(&mut self, kind: WorkersKind) -> &mut WorkersUpgrade {
+        match kind {
+            WorkersKind::Deployments => &mut self.deployments,
+            WorkersKind::Pools => &mut self.pools,
+        }
+    }
+
+    /// The version that a group of workers gets now. `topology` is its name there; `running` are name and version of the
+    /// object that exists.
+    pub(super) fn workers_version(
         &mut self,
         all: &Topology,
-        topology: &MachineDeploymentTopology,
-        running: Option<&MachineDeployment>,
+        kind: WorkersKind,
+        topology: &str,
+        running: Option<(&str, &str)>,
     ) -> Result<String, String> {
         let wanted = all.version.as_str();
-        let Some(running) = running else {
-            if !self.control_plane_is_stable() {
-                self.pending_create.insert(topology.name.clone());
+        let stable = self.control_plane_is_stable();
+        let may_follow = self.workers_may_follow();
+        let concurrency = self.concurrency;
+        let group = self.workers(kind);
+        let Some((name, found)) = running else {
+            if !stable {
+                group.pending_create.insert(topology.to_owned());
             }
             return Ok(wanted.to_owned());
         };
-        let found = running.spec.template.spec.version.as_str();
-        let name = &running.metadata.name;
         if found == wanted {
             return Ok(found.to_owned());
         }
-        if is_deferred(all, topology) {
-            self.deferred.insert(name.clone());
-            self.pending.insert(name.clone());
+        if is_deferred(all, kind, topology) {
+            group.deferred.insert(name.to_owned());
+            group.pending.insert(name.to_owned());
             return Ok(found.to_owned());
         }
-        if self.upgrading.len() >= self.concurrency || !self.workers_may_follow() {
-            self.pending.insert(name.clone());
+        if group.upgrading.len() >= concurrency || !may_follow {
+            group.pending.insert(name.to_owned());
             return Ok(found.to_owned());
         }
         let next = self
@@ -153,24 +190,36 @@ impl Upgrade {
             .cloned()
             .ok_or_else(|| format!("there is no upgrade plan of workers from {found} to {wanted}"))?;
         // It has the first version of the plan already and waits for the control plane.
+        let group = self.workers(kind);
         if next == found {
-            self.pending.insert(name.clone());
+            group.pending.insert(name.to_owned());
             return Ok(next);
         }
-        self.upgrading.insert(name.clone());
+        group.upgrading.insert(name.to_owned());
         Ok(next)
     }
 }
 
 /// An annotation on it, or on one before it, holds a group of workers back.
-fn is_deferred(all: &Topology, topology: &MachineDeploymentTopology) -> bool {
-    let has = |of: &MachineDeploymentTopology, name: &str| of.metadata.annotations.contains_key(name);
-    if has(topology, annotation::TOPOLOGY_DEFER_UPGRADE) {
-        return true;
+fn is_deferred(all: &Topology, kind: WorkersKind, topology: &str) -> bool {
+    let workers = &all.workers;
+    let groups: Vec<(&str, &TemplateMeta)> = match kind {
+        WorkersKind::Deployments => {
+            workers.machine_deployments.iter().map(|of| (of.name.as_str(), &of.metadata)).collect()
+        }
+        WorkersKind::Pools => {
+            workers.machine_pools.iter().map(|of| (of.name.as_str(), &of.metadata)).collect()
+        }
+    };
+    for (name, metadata) in groups {
+        if metadata.annotations.contains_key(annotation::TOPOLOGY_HOLD_UPGRADE_SEQUENCE) {
+            return true;
+        }
+        if name == topology {
+            return metadata.annotations.contains_key(annotation::TOPOLOGY_DEFER_UPGRADE);
+        }
     }
-    let until = all.workers.machine_deployments.iter().position(|of| of.name == topology.name);
-    let before = all.workers.machine_deployments.iter().take(until.map_or(0, |at| at + 1));
-    before.into_iter().any(|of| has(of, annotation::TOPOLOGY_HOLD_UPGRADE_SEQUENCE))
+    false
 }
 
 fn parsed(what: &str, text: &str) -> Result<Version, String> {
