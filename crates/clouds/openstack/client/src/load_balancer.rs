@@ -92,6 +92,8 @@ model! {
         pub tags: Vec<String>,
         /// When it was made.
         pub created_at: Option<Time>,
+        /// When it or anything that belongs to it was changed; `None` until it is built.
+        pub updated_at: Option<Time>,
     }
 
     /// A port that a load balancer listens on.

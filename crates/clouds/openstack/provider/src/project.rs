@@ -16,7 +16,7 @@ use capstan_openstack_client::network::{
     FloatingIp, FloatingIpFilter, Network, NetworkFilter, Port, PortFilter, Router, RouterFilter,
     SecurityGroup, SecurityGroupFilter, Subnet, SubnetFilter, Trunk, TrunkFilter,
 };
-use capstan_openstack_client::{Client, Error, List};
+use capstan_openstack_client::{Client, Error, List, Time};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -55,6 +55,8 @@ pub(crate) struct Project {
     zones: Listing<String>,
     /// Members by pool; read again when the pool lists others.
     members: Mutex<BTreeMap<String, Vec<Member>>>,
+    /// When each load balancer had been changed last, as of the last list of listeners and pools.
+    parts: Mutex<BTreeMap<String, Time>>,
     /// Answers to filters of manifests, by question.
     lookups: Mutex<BTreeMap<String, Lookup>>,
 }
@@ -122,6 +124,7 @@ impl Project {
             external: Listing::default(),
             zones: Listing::default(),
             members: Mutex::default(),
+            parts: Mutex::default(),
             lookups: Mutex::default(),
         }
     }
@@ -181,6 +184,26 @@ impl Access {
             Ok(zones)
         };
         self.project.zones.read(CATALOG, list).await
+    }
+
+    /// Listeners and pools of the project. Octavia changes `updated_at` of a load balancer with every change of what
+    /// belongs to it, so they are listed again only if that of `balancer` is another than at the last list.
+    pub(crate) async fn parts(
+        &self,
+        balancer: &LoadBalancer,
+    ) -> Result<(Arc<Vec<Listener>>, Arc<Vec<Pool>>), Error> {
+        let known = self.project.parts.lock().get(balancer.id.as_str()).copied();
+        if known.is_none() || known != balancer.updated_at {
+            // Listed after the load balancers: what is recorded is never newer than what is listed.
+            let balancers = self.all::<LoadBalancer>(SETTLED).await?;
+            self.forget::<Listener>().await;
+            self.forget::<Pool>().await;
+            let parts = (self.all(SETTLED).await?, self.all(SETTLED).await?);
+            let changed = |held: &LoadBalancer| Some((held.id.to_string(), held.updated_at?));
+            *self.project.parts.lock() = balancers.iter().filter_map(changed).collect();
+            return Ok(parts);
+        }
+        Ok((self.all(CATALOG).await?, self.all(CATALOG).await?))
     }
 
     /// Members of a pool. They are read only if the pool lists others than those that are known.

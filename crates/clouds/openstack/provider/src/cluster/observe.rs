@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, label};
@@ -21,7 +22,7 @@ use super::plan::{self, Group};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
-use crate::project::{Access, PENDING, SETTLED};
+use crate::project::{Access, CATALOG, PENDING, SETTLED};
 use crate::{code, lookup};
 
 /// Observed state besides the OpenStackCluster.
@@ -217,22 +218,23 @@ struct Lookup<'a> {
 impl Lookup<'_> {
     async fn managed_network(&self, state: &mut CloudState) -> Result<(), CloudError> {
         let name = names::network(&self.object.metadata.namespace, self.cluster);
-        let networks = self.access.all::<Network>(SETTLED).await?;
+        let age = self.network_age().await?;
+        let networks = self.access.all::<Network>(age).await?;
         let found = named(&networks, &name, &self.mark, self.deleting, |it| (&it.name, &it.description))?;
         state.network = found.cloned();
         if let Some(network) = &state.network {
-            let subnets = self.access.all::<Subnet>(SETTLED).await?;
+            let subnets = self.access.all::<Subnet>(age).await?;
             state.subnets = subnets.iter().filter(|it| it.network_id == network.id).cloned().collect();
         }
         if let Some(param) = &self.object.spec.router {
             let id = lookup::router(self.access, param, "spec.router").await?;
-            let known = self.access.all::<Router>(SETTLED).await?;
+            let known = self.access.all::<Router>(age).await?;
             state.router = match known.iter().find(|router| router.id.as_str() == id) {
                 Some(router) => Some(router.clone()),
                 None => self.access.client.find(&id.as_str().into()).await?,
             };
         } else if state.network.is_some() || self.deleting {
-            let routers = self.access.all::<Router>(SETTLED).await?;
+            let routers = self.access.all::<Router>(age).await?;
             let found = named(&routers, &name, &self.mark, self.deleting, |it| (&it.name, &it.description))?;
             state.router = found.cloned();
         }
@@ -252,6 +254,21 @@ impl Lookup<'_> {
             state.ports = others.cloned().collect();
         }
         Ok(())
+    }
+
+    /// How old lists of networks, subnets and routers may be. Neutron deletes none of them while the router has a port in
+    /// the subnet: the list of ports, which servers need anyway, shows that they are there.
+    async fn network_age(&self) -> Result<Duration, CloudError> {
+        let status = &self.object.status;
+        let (Some(network), Some(router), false) = (&status.network, &status.router, self.deleting) else {
+            return Ok(SETTLED);
+        };
+        let ports = self.access.all::<Port>(SETTLED).await?;
+        let mut interfaces = ports.iter().filter(|port| port.device_id == router.id);
+        let joined = |subnet: &v1beta2::Subnet| {
+            interfaces.any(|port| port.fixed_ips.iter().any(|ip| ip.subnet_id.as_str() == subnet.id))
+        };
+        Ok(if network.subnets.first().is_some_and(joined) { CATALOG } else { SETTLED })
     }
 
     /// The network that the manifest refers to, with its subnets. It is looked up once.
@@ -349,12 +366,11 @@ impl Lookup<'_> {
         let mut held = Balancer { balancer, listeners: Vec::new(), pools: Vec::new() };
         // While it is being changed nothing of it can be changed.
         if !held.balancer.provisioning_status.is_pending() && !self.deleting {
-            let listeners = self.access.all::<Listener>(SETTLED).await?;
+            let (listeners, pools) = self.access.parts(&held.balancer).await?;
             let ours = |its: &[capstan_openstack_client::load_balancer::Ref<LoadBalancer>]| {
                 its.iter().any(|it| it.id == held.balancer.id)
             };
             held.listeners = listeners.iter().filter(|it| ours(&it.loadbalancers)).cloned().collect();
-            let pools = self.access.all::<Pool>(SETTLED).await?;
             let mine: Vec<Pool> = pools.iter().filter(|it| ours(&it.loadbalancers)).cloned().collect();
             for pool in mine {
                 let members = self.access.members(&pool).await?;

@@ -237,7 +237,7 @@ fn few_calls_lead_to_a_cluster_and_idle_ones_do_not_grow_with_clusters() {
                 let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
                 if conditions.iter().any(|it| it["type"] == "Available" && it["status"] == "True") {
                     let count = calls(cloud);
-                    return check(count <= 110, format!("{count} calls: {:?}", cloud.simulator.calls()));
+                    return check(count <= 56, format!("{count} calls: {:?}", cloud.simulator.calls()));
                 }
             }
             Err(failed("the cluster does not become available within five minutes"))
@@ -248,8 +248,8 @@ fn few_calls_lead_to_a_cluster_and_idle_ones_do_not_grow_with_clusters() {
             let before = calls(cloud);
             world.pass(std::time::Duration::from_secs(3600)).await?;
             let hour = calls(cloud) - before;
-            // Ten kinds, once a minute, for all clusters of the project.
-            check(hour <= 660, format!("{hour} calls in an idle hour: {:?}", cloud.simulator.calls()))
+            // Five kinds once a minute and eight every ten minutes, for all clusters of the project.
+            check(hour <= 360, format!("{hour} calls in an idle hour: {:?}", cloud.simulator.calls()))
         })
     }
     goes_well(&Script::of(&[During(until_available), Create, Check(idle), Delete]));
