@@ -198,16 +198,11 @@ fn router(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
     let Some(subnet) = network.and_then(|network| network.subnets.first()) else { return false };
     let Some(router) = &plan.state.router else {
         let Some(external) = &plan.state.external else { return true };
-        let addresses = spec.managed_router.as_ref().map(|router| router.external_ips.as_slice());
-        let addresses = addresses
-            .unwrap_or_default()
-            .iter()
-            .map(|ip| (ip.subnet.id.clone().unwrap_or_default(), ip.fixed_ip.clone()));
         let name = plan.name();
         let call = ClusterCall::CreateRouter {
             description: plan.description(""),
             external: external.id.clone(),
-            addresses: addresses.collect(),
+            addresses: plan.state.gateway.clone(),
             name: name.clone(),
         };
         creating(plan, decision, condition::ROUTER_READY, reason::ROUTER_FAILED, &call);

@@ -46,6 +46,8 @@ pub struct CloudState {
     pub network: Option<Network>,
     pub subnets: Vec<Subnet>,
     pub router: Option<Router>,
+    /// Subnets and addresses that the router is to have in the external network, while there is no router.
+    pub gateway: Vec<(String, String)>,
     /// The subnet has an interface of the router.
     pub attached: bool,
     /// Ports of the managed network that are neither the router's nor DHCP's.
@@ -240,6 +242,7 @@ impl Lookup<'_> {
         }
         let Some(network) = &state.network else { return Ok(()) };
         if state.router.is_none() && !self.deleting {
+            state.gateway = self.gateway(state.external.as_ref()).await?;
             return Ok(());
         }
         let ports = self.access.all::<Port>(SETTLED).await?;
@@ -269,6 +272,22 @@ impl Lookup<'_> {
             interfaces.any(|port| port.fixed_ips.iter().any(|ip| ip.subnet_id.as_str() == subnet.id))
         };
         Ok(if network.subnets.first().is_some_and(joined) { CATALOG } else { SETTLED })
+    }
+
+    /// Subnets and addresses of the router that is to be created.
+    async fn gateway(
+        &self,
+        external: Option<&v1beta2::NetworkStatus>,
+    ) -> Result<Vec<(String, String)>, CloudError> {
+        let wanted = self.object.spec.managed_router.as_ref().map(|router| router.external_ips.as_slice());
+        let external = external.map(|network| network.id.as_str());
+        let mut addresses = Vec::new();
+        for (index, ip) in wanted.unwrap_or_default().iter().enumerate() {
+            let field = format!("spec.managedRouter.externalIPs[{index}].subnet");
+            let subnet = lookup::subnet(self.access, &ip.subnet, external, &field).await?;
+            addresses.push((subnet, ip.fixed_ip.clone()));
+        }
+        Ok(addresses)
     }
 
     /// The network that the manifest refers to, with its subnets. It is looked up once.

@@ -31,6 +31,8 @@ pub type Mishap = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> CheckResult<'a>;
 pub enum Act {
     /// The example is applied.
     Create,
+    /// The example is applied, and nobody waits until it is a cluster.
+    Apply,
     ScaleWorkers(usize),
     ScaleControlPlane(usize),
     /// New templates with the image of a version, for the control plane and the workers.
@@ -134,7 +136,7 @@ fn is_control_plane(machine: &Value) -> bool {
     machine["metadata"]["labels"].get(label::CONTROL_PLANE).is_some()
 }
 
-async fn delete(world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+pub async fn delete(world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, NAME));
     world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
     world.run_until_idle().await?;
@@ -251,6 +253,10 @@ impl Scenario for Script {
                     continue;
                 }
                 Act::Create => create(world, self).await?,
+                Act::Apply => {
+                    create(world, self).await?;
+                    continue;
+                }
                 Act::ScaleWorkers(workers) => {
                     shape.workers = *workers;
                     patch::<MachineDeployment>(world, WORKERS, json!({"spec": {"replicas": workers}}))

@@ -137,6 +137,35 @@ fn an_identity_that_does_not_allow_the_namespace_is_reported_until_it_does() {
     goes_well(&Script { change: Some(change), ..bare(mishap) });
 }
 
+/// Members do not see subnets of external networks. An administrator can name one, or show it to the project.
+#[test]
+fn a_subnet_of_the_router_that_no_filter_matches_is_reported_and_not_ignored() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "OpenStackCluster" {
+            let subnet = json!({"filter": {"name": "public-subnet-of-others"}});
+            body["spec"]["managedRouter"] =
+                json!({"externalIPs": [{"fixedIP": "127.100.1.20", "subnet": subnet}]});
+        }
+    }
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            world.pass(std::time::Duration::from_secs(60)).await?;
+            reports(world, "E-OS-NOTFOUND")?;
+            reports(world, "spec.managedRouter.externalIPs[0].subnet")?;
+            match cloud.names("routers").is_empty() {
+                true => Ok(()),
+                false => Err(failed("a router was created without its address")),
+            }
+        })
+    }
+    fn deleted<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(crate::story::delete(world, cloud))
+    }
+    let acts =
+        [crate::story::Act::Apply, crate::story::Act::Check(mishap), crate::story::Act::Check(deleted)];
+    goes_well(&Script { bare: true, change: Some(change), ..Script::of(&acts) });
+}
+
 #[test]
 fn an_image_that_does_not_exist_is_reported() {
     fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
