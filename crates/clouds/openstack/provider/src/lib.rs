@@ -24,6 +24,7 @@ mod mark;
 mod plugin;
 mod project;
 mod server;
+mod server_group;
 mod server_spec;
 mod settling;
 

@@ -1,6 +1,7 @@
 //! Calls for an OpenStackCluster. Each is one request that was complete when it was decided.
 
 use capstan_controller::{Call, Outcome};
+use capstan_openstack_client::compute::{NewServerGroup, ServerGroup};
 use capstan_openstack_client::load_balancer::{
     Listener, ListenerChange, LoadBalancer, Member, NewHealthMonitor, NewListener, NewMember, NewPool, Pool,
     ProvisioningStatus,
@@ -150,6 +151,13 @@ pub enum ClusterCall {
     DeleteGroup {
         id: String,
     },
+    CreateServerGroup {
+        name: String,
+        policy: String,
+    },
+    DeleteServerGroup {
+        id: String,
+    },
 }
 
 impl Call for ClusterCall {
@@ -179,7 +187,9 @@ impl Call for ClusterCall {
             | Self::DeletePort { id }
             | Self::DeleteRouter { id }
             | Self::DeleteNetwork { id }
-            | Self::DeleteGroup { id } => id.clone(),
+            | Self::DeleteGroup { id }
+            | Self::DeleteServerGroup { id } => id.clone(),
+            Self::CreateServerGroup { name, .. } => format!("servergroup/{name}"),
         }
     }
 
@@ -223,6 +233,8 @@ impl Call for ClusterCall {
             Self::DeleteRouter { id } => format!("delete-router {id}"),
             Self::DeleteNetwork { id } => format!("delete-network {id}"),
             Self::DeleteGroup { id } => format!("delete-group {id}"),
+            Self::CreateServerGroup { name, .. } => format!("create-server-group {name}"),
+            Self::DeleteServerGroup { id } => format!("delete-server-group {id}"),
         }
     }
 }
@@ -258,6 +270,9 @@ pub(super) async fn forget(call: &ClusterCall, access: &Access) {
         | ClusterCall::AddRules { .. }
         | ClusterCall::RemoveRule { .. }
         | ClusterCall::DeleteGroup { .. } => access.forget::<SecurityGroup>().await,
+        ClusterCall::CreateServerGroup { .. } | ClusterCall::DeleteServerGroup { .. } => {
+            access.forget::<ServerGroup>().await;
+        }
         ClusterCall::CreateBalancer { .. }
         | ClusterCall::CreateListener { .. }
         | ClusterCall::SetAllowed { .. }
@@ -376,6 +391,12 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
         ClusterCall::DeleteRouter { id } => delete::<Router>(id, access).await?,
         ClusterCall::DeleteNetwork { id } => delete::<Network>(id, access).await?,
         ClusterCall::DeleteGroup { id } => delete::<SecurityGroup>(id, access).await?,
+        ClusterCall::CreateServerGroup { name, policy } => {
+            let new =
+                NewServerGroup { name: name.clone(), policy: policy.clone(), max_server_per_host: None };
+            access.put(&client.create::<ServerGroup>(&new).await?).await;
+        }
+        ClusterCall::DeleteServerGroup { id } => delete::<ServerGroup>(id, access).await?,
         ClusterCall::CreateBalancer { .. }
         | ClusterCall::CreateListener { .. }
         | ClusterCall::SetAllowed { .. }

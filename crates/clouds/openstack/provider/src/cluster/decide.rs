@@ -17,7 +17,7 @@ use super::call::{ClusterCall, Tagged};
 use super::observe::CloudState;
 use super::plan::{self, Group};
 use super::rules::{Groups, Rule, Traffic};
-use super::{OpenStackClusters, bastion, delete};
+use super::{OpenStackClusters, bastion, delete, server_groups};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::mark;
@@ -105,9 +105,13 @@ fn keep(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     let reached = endpoint(&plan, network.as_ref(), routed, decision);
     failure_domains(&plan, decision);
     bastion::keep(&plan, decision);
+    let failed_group = server_groups::keep(&plan, decision);
     if network.is_some() && routed && guarded && reached {
         decision.object.status.initialization = Some(ClusterInitialization { provisioned: true });
-        set(look, decision, capi::READY, True, "Provisioned", "");
+        match failed_group {
+            Some(failure) => set(look, decision, capi::READY, False, "ServerGroupCreateFailed", failure),
+            None => set(look, decision, capi::READY, True, "Provisioned", ""),
+        }
     } else {
         let failure = last_failure(look);
         let message =

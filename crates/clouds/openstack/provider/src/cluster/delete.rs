@@ -94,6 +94,8 @@ fn calls(look: &Look<OpenStackClusters>, state: &CloudState) -> Vec<ClusterCall>
             state.network.as_ref().map(|network| ClusterCall::DeleteNetwork { id: network.id.to_string() }),
         );
     }
+    let server_groups = state.server_groups.values();
+    calls.extend(server_groups.map(|id| ClusterCall::DeleteServerGroup { id: id.clone() }));
     calls.extend(state.groups.values().map(|group| ClusterCall::DeleteGroup { id: group.id.to_string() }));
     calls
 }

@@ -19,6 +19,7 @@ mod observe;
 mod plan;
 mod resolve;
 mod rules;
+mod server_groups;
 #[cfg(test)]
 mod tests;
 
@@ -77,7 +78,10 @@ impl Controller for OpenStackClusters {
             false => Vec::new(),
         });
         watches.related::<OpenStackMachine>(|change: &Change<OpenStackMachine>, caches| {
-            let relevant = |machine: &Arc<OpenStackMachine>| machine.metadata.is_deleting();
+            // A server group is asked for by the Machine that owns it.
+            let relevant = |machine: &Arc<OpenStackMachine>| {
+                (machine.metadata.is_deleting(), machine.metadata.owner_references.len())
+            };
             if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }

@@ -19,6 +19,7 @@ use capstan_openstack_types::v1beta2::{self, NetworkStatusWithSubnets, OpenStack
 use capstan_openstack_types::{ManagedSecurityGroupName, names};
 
 use super::plan::{self, Group};
+use super::server_groups;
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
@@ -35,6 +36,8 @@ pub struct Seen {
     pub machines: Vec<String>,
     /// The OpenStackServer of the bastion.
     pub bastion: Option<Arc<OpenStackServer>>,
+    /// Server groups that machines ask for: policies by name.
+    pub wanted_groups: BTreeMap<String, String>,
     pub cloud: Result<CloudState, CloudError>,
 }
 
@@ -55,6 +58,8 @@ pub struct CloudState {
     /// The existing network that the manifest refers to.
     pub existing: Option<NetworkStatusWithSubnets>,
     pub groups: BTreeMap<Group, SecurityGroup>,
+    /// Managed server groups: ids by name.
+    pub server_groups: BTreeMap<String, String>,
     pub balancer: Option<Balancer>,
     /// Network of the load balancer if it is not the cluster's.
     pub balancer_network: Option<NetworkStatusWithSubnets>,
@@ -96,26 +101,27 @@ pub(super) async fn observe(
     let cluster_name = cluster_name(&object.metadata, cluster.as_deref());
     let mut machines = Vec::new();
     let mut bastion = None;
+    let mut wanted_groups = BTreeMap::new();
     if let Some(name) = &cluster_name {
         let all = view.labelled::<OpenStackMachine>(&object.metadata.namespace, label::CLUSTER_NAME, name)?;
         machines = all.iter().map(|machine| machine.metadata.name.clone()).collect();
         machines.sort();
+        wanted_groups = server_groups::wanted(&all, object, view)?;
         let key = Key::new(object.metadata.namespace.as_str(), names::bastion(name));
         let held = view.get::<OpenStackServer>(&key)?;
         let uid = &object.metadata.uid;
         bastion = held.filter(|held| held.metadata.owner_references.iter().any(|owner| owner.uid == *uid));
     }
     let cloud = match &cluster_name {
-        Some(name) => state(object, name, bastion.as_deref(), view, clouds).await,
+        Some(name) => state(object, (name, bastion.as_deref(), &wanted_groups), view, clouds).await,
         None => Ok(CloudState::default()),
     };
-    Ok(Seen { cluster, cluster_name, machines, bastion, cloud })
+    Ok(Seen { cluster, cluster_name, machines, bastion, wanted_groups, cloud })
 }
 
 async fn state(
     object: &OpenStackCluster,
-    cluster: &str,
-    bastion: Option<&OpenStackServer>,
+    (cluster, bastion, wanted_groups): (&str, Option<&OpenStackServer>, &BTreeMap<String, String>),
     view: &View,
     clouds: &Clouds,
 ) -> Result<CloudState, CloudError> {
@@ -133,6 +139,7 @@ async fn state(
         state.existing = of.existing_network().await?;
     }
     of.groups(&mut state).await?;
+    state.server_groups = server_groups::observe(object, cluster, wanted_groups, &access).await?;
     of.endpoint(&mut state).await?;
     if object.spec.bastion.is_some() || bastion.is_some() || deleting {
         of.bastion_address(bastion, &mut state).await?;

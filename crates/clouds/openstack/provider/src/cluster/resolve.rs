@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use capstan_controller::{Intent, ObserveError, Resolution, View};
+use capstan_openstack_client::compute::ServerGroup;
 use capstan_openstack_client::load_balancer::{Listener, LoadBalancer, Pool};
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup, Subnet};
 use capstan_openstack_types::v1beta2::OpenStackCluster;
@@ -95,6 +96,12 @@ async fn found(call: &ClusterCall, mark: &str, access: &Access) -> Result<(bool,
         }
         ClusterCall::DeleteGroup { id } => {
             (access.all::<SecurityGroup>(age).await?.iter().any(|it| it.id.as_str() == id), false)
+        }
+        ClusterCall::CreateServerGroup { name, .. } => {
+            (access.all::<ServerGroup>(age).await?.iter().any(|it| it.name == *name), true)
+        }
+        ClusterCall::DeleteServerGroup { id } => {
+            (access.all::<ServerGroup>(age).await?.iter().any(|it| it.id.as_str() == id), false)
         }
         // Decided anew from the rules as they are. A rule exists once, whoever asks twice.
         ClusterCall::AddRules { .. }

@@ -43,6 +43,7 @@ fn look(object: OpenStackCluster, cloud: Result<CloudState, CloudError>) -> Look
         cluster_name: Some("c".to_owned()),
         machines: Vec::new(),
         bastion: None,
+        wanted_groups: std::collections::BTreeMap::new(),
         cloud,
     };
     Look::new(Arc::new(object), seen, Timestamp::UNIX_EPOCH)

@@ -5,11 +5,12 @@ use capstan_controller::{Deletion, Effect, Look, Note, ObjectRef, Wait};
 use capstan_object::ConditionStatus::{self, False, True, Unknown};
 use capstan_openstack_types::names::{self, finalizer};
 use capstan_openstack_types::v1alpha1::OpenStackServer;
-use capstan_openstack_types::v1beta2::{MachineInitialization, OpenStackCluster};
+use capstan_openstack_types::v1beta2::{MachineInitialization, OpenStackCluster, ServerGroupParam};
 use capstan_provider_kit::{decide_machine, decisions};
 
 use super::{OpenStackMachines, spec};
 use crate::condition::{self, INSTANCE_READY, reason};
+use crate::server_group;
 
 type Decision = capstan_controller::Decision<OpenStackMachines>;
 
@@ -69,8 +70,22 @@ fn keep(look: &Look<OpenStackMachines>, machine: &Machine, decision: &mut Decisi
     if let Some((_, what)) = decisions::waits_for(machine, cluster) {
         return wait(look, decision, reason::WAITING_FOR_BOOT_DATA, what);
     }
+    let group = match server_group::wanted(machine, infrastructure) {
+        // The manifest's own group counts more.
+        Ok(Some(wanted)) if look.object.spec.server_group.is_none() => {
+            let Some(id) = server_group::recorded(&infrastructure.metadata).remove(&wanted.name) else {
+                return wait(look, decision, reason::WAITING_FOR_CLUSTER, "the server group of the machine");
+            };
+            Some(id)
+        }
+        Ok(_) => None,
+        Err(why) => return set(look, decision, False, reason::INVALID_SPEC, why),
+    };
     match spec::server_of(&look.object, machine, infrastructure) {
-        Ok(server) => {
+        Ok(mut server) => {
+            if group.is_some() {
+                server.spec.server_group = Some(ServerGroupParam { id: group, filter: None });
+            }
             let name = &server.metadata.name;
             let note =
                 Note::normal("SuccessfulCreateServer", "Create", format!("Created OpenStackServer {name}"));

@@ -17,7 +17,7 @@ use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta2::{OpenStackCluster, OpenStackMachine};
 use capstan_provider_kit::{cluster_of_machine, infrastructure_of_cluster, watch_machine};
 
-use crate::condition;
+use crate::{condition, server_group};
 
 /// The controller of OpenStackMachines.
 pub struct OpenStackMachines;
@@ -45,7 +45,9 @@ impl Controller for OpenStackMachines {
         watches.related::<OpenStackCluster>(|change: &Change<OpenStackCluster>, caches| {
             let told = |it: &Arc<OpenStackCluster>| {
                 let status = &it.status;
-                (status.initialization.clone(), status.network.clone(), status.worker_security_group.clone())
+                let groups = it.metadata.annotations.get(server_group::GROUPS).cloned();
+                let network = (status.network.clone(), status.worker_security_group.clone());
+                (status.initialization.clone(), network, groups)
             };
             if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
                 return Vec::new();

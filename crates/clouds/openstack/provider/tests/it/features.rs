@@ -3,6 +3,7 @@
 use capstan_controller::{Deletion, KindName};
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
+use capstan_openstack_client::compute::{ServerGroup, ServerGroupFilter};
 use capstan_openstack_client::network::{
     ExternalGateway, FloatingIp, FloatingIpFilter, Network, NetworkFilter, NewNetwork, NewRouter, NewSubnet,
     Router, Subnet,
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
-use crate::story::Act::{Before, Check, Create, Delete, During};
+use crate::story::Act::{Before, Check, Create, Delete, During, ScaleWorkers};
 use crate::story::{CheckResult, Script, failed};
 
 fn goes_well(story: &Script) {
@@ -219,6 +220,46 @@ fn a_bastion_has_a_floating_ip_and_goes_when_it_is_disabled() {
     }
     let acts = [Create, Check(disabled), Delete];
     goes_well(&Script { bare: true, change: Some(change), guests: 1, ..Script::of(&acts) });
+}
+
+/// The policies of the server groups, and how many servers each has.
+async fn server_groups(cloud: &Cloud) -> Result<Vec<(String, usize)>, Violation> {
+    let all = cloud.client().list::<ServerGroup>(&ServerGroupFilter::default()).await.map_err(failed)?;
+    let mut all: Vec<_> = all.iter().map(|it| (it.policy().to_owned(), it.members.len())).collect();
+    all.sort();
+    Ok(all)
+}
+
+#[test]
+fn machines_are_kept_apart_by_server_groups_that_come_and_go_with_them() {
+    fn change(body: &mut Value) {
+        let asks = |policy: &str| json!({"annotations": {"capstan.dev/openstack-server-group": policy}});
+        changed(body, "KubeadmControlPlane", |spec| {
+            spec["machineTemplate"]["metadata"] = asks("soft-anti-affinity");
+        });
+        changed(body, "MachineDeployment", |spec| {
+            spec["template"]["metadata"] = asks("anti-affinity");
+        });
+        changed(body, "OpenStackMachineTemplate", |spec| {
+            spec["template"]["spec"]["flavor"]["filter"]["name"] = "m1.medium".into();
+        });
+    }
+    fn apart<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let groups = server_groups(cloud).await?;
+            let expected = [("anti-affinity".to_owned(), 2), ("soft-anti-affinity".to_owned(), 1)];
+            check(groups == expected, format!("{groups:?}"))
+        })
+    }
+    fn alone<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let groups = server_groups(cloud).await?;
+            check(groups == [("soft-anti-affinity".to_owned(), 1)], format!("{groups:?}"))
+        })
+    }
+    let shape = Shape { control_plane: 1, workers: 2, version: "v1.36.0" };
+    let acts = [Create, Check(apart), ScaleWorkers(0), Check(alone), Delete];
+    goes_well(&Script { bare: true, shape, change: Some(change), ..Script::of(&acts) });
 }
 
 /// Calls to the cloud so far.
