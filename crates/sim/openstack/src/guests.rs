@@ -14,6 +14,8 @@ use crate::table::{Fields as _, Object, Table};
 
 /// Where API servers of guests listen.
 const API_PORT: u16 = 6443;
+/// In the user data of servers that claim addresses.
+const KUBE_VIP: &[u8] = b"kube-vip";
 
 /// Creates the guest of a server and switches it on.
 pub(crate) fn boot(cloud: &mut Cloud, id: &str) {
@@ -22,11 +24,6 @@ pub(crate) fn boot(cloud: &mut Cloud, id: &str) {
     let address = guest_address(cloud, &server);
     cloud.set("servers", id, "_guest", json!(address));
     let flavor = server.object("flavor").cloned().unwrap_or_default();
-    let text: String = server
-        .text("_user_data")
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='))
-        .collect();
     let tags: BTreeMap<String, String> = server
         .object("metadata")
         .into_iter()
@@ -36,7 +33,7 @@ pub(crate) fn boot(cloud: &mut Cloud, id: &str) {
     let spec = VmSpec {
         id: id.to_owned(),
         name: server.text("hostname").to_owned(),
-        user_data: BASE64.decode(text).unwrap_or_default(),
+        user_data: user_data(&server),
         image: Image { kubernetes: server.get("_kubernetes").and_then(Value::as_str).map(str::to_owned) },
         address,
         provider_id: Some(format!("openstack:///{id}")),
@@ -47,6 +44,15 @@ pub(crate) fn boot(cloud: &mut Cloud, id: &str) {
     };
     report(id, hypervisor.create(spec));
     rebalance(cloud);
+}
+
+fn user_data(server: &Object) -> Vec<u8> {
+    let text: String = server
+        .text("_user_data")
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='))
+        .collect();
+    BASE64.decode(text).unwrap_or_default()
 }
 
 /// The address of a server's guest: its first fixed IPv4 address, or another where networks of two tenants overlap,
@@ -107,8 +113,8 @@ pub(crate) fn console(_: &Cloud, server: &Object) -> String {
     )
 }
 
-/// Tells the hypervisor which guests stand behind which addresses: members of listeners behind VIPs and floating IPs, and
-/// servers with a floating IP of their own.
+/// Tells the hypervisor which guests stand behind which addresses: members of listeners behind VIPs and floating IPs,
+/// servers with a floating IP of their own, and those that claim an address.
 pub(crate) fn rebalance(cloud: &mut Cloud) {
     let Some(hypervisor) = cloud.hypervisor.clone() else { return };
     let home = cloud.region.clone();
@@ -117,6 +123,7 @@ pub(crate) fn rebalance(cloud: &mut Cloud) {
         cloud.region = region;
         behind_balancers(cloud, &mut wanted);
         behind_floating(cloud, &mut wanted);
+        behind_claimed(cloud, &mut wanted);
     }
     cloud.region = home;
     for gone in cloud.balanced.iter().filter(|held| !wanted.contains_key(held)) {
@@ -179,6 +186,22 @@ fn behind_floating(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<I
             .get("servers", port.text("device_id"))
             .and_then(|it| it.text("_guest").parse::<Ipv4Addr>().ok());
         if let (Some(guest), Ok(address)) = (guest, floating.text("floating_ip_address").parse()) {
+            wanted.entry(SocketAddrV4::new(address, API_PORT)).or_default().insert(guest);
+        }
+    }
+}
+
+/// Servers with kube-vip claim the addresses that Neutron lets through to their ports. Which of them has an address at a
+/// time is decided between them; here all of them answer.
+fn behind_claimed(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<Ipv4Addr>>) {
+    for port in cloud.all("ports").filter(|port| !port.list("allowed_address_pairs").is_empty()) {
+        let Some(server) = cloud.get("servers", port.text("device_id")) else { continue };
+        let Ok(guest) = server.text("_guest").parse::<Ipv4Addr>() else { continue };
+        if !user_data(server).windows(KUBE_VIP.len()).any(|text| text == KUBE_VIP) {
+            continue;
+        }
+        let pairs = port.list("allowed_address_pairs").iter();
+        for address in pairs.filter_map(|pair| pair["ip_address"].as_str()?.parse().ok()) {
             wanted.entry(SocketAddrV4::new(address, API_PORT)).or_default().insert(guest);
         }
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_capi_types::core::Cluster;
+use capstan_capi_types::core::{APIEndpoint, Cluster};
 use capstan_controller::{Call as _, Effect, Look};
-use capstan_object::Time;
+use capstan_object::{Condition, ConditionStatus, Time};
 use capstan_openstack_client::load_balancer::{LoadBalancer, ProvisioningStatus};
 use capstan_openstack_client::network::{FloatingIp, Network, Router, SecurityGroup, Subnet};
 use capstan_openstack_types::names::finalizer;
@@ -140,6 +140,22 @@ fn one_change_of_a_load_balancer_is_made_at_a_time() {
     assert_eq!(verbs(&decision), ["add-rules", "add-rules", "create-listener"]);
     let endpoint = decision.object.spec.control_plane_endpoint.expect("an endpoint");
     assert_eq!((endpoint.host.as_str(), endpoint.port), ("192.0.2.1", 6443));
+}
+
+#[test]
+fn a_given_endpoint_is_used_as_it_is_and_nothing_is_created_for_it() {
+    let mut object = cluster();
+    object.spec.api_server = Some(APIServer { enable_floating_ip: Some(false), ..APIServer::default() });
+    for (host, port) in [("api.example.org", 443), ("10.6.0.5", 6443)] {
+        object.spec.control_plane_endpoint = Some(APIEndpoint { host: host.to_owned(), port });
+        let decision = decide(&look(object.clone(), Ok(networked())));
+        assert_eq!(verbs(&decision), ["add-rules", "add-rules"], "{host}");
+        let endpoint = decision.object.spec.control_plane_endpoint.expect("an endpoint");
+        assert_eq!((endpoint.host.as_str(), endpoint.port), (host, port));
+        let ready = |it: &&Condition| it.kind == crate::condition::ENDPOINT_READY;
+        let ready = decision.object.status.conditions.iter().find(ready).map(|it| it.status);
+        assert_eq!(ready, Some(ConditionStatus::True), "{host}");
+    }
 }
 
 #[test]

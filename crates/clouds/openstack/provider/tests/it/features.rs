@@ -80,6 +80,36 @@ fn without_a_floating_ip_the_endpoint_is_the_address_of_the_load_balancer() {
 }
 
 #[test]
+fn with_kube_vip_the_endpoint_is_an_address_that_control_plane_machines_claim() {
+    const VIP: &str = "10.6.0.5";
+    fn change(body: &mut Value) {
+        changed(body, "OpenStackCluster", |spec| {
+            spec["apiServer"] = json!({"enableFloatingIP": false, "fixedIP": VIP});
+        });
+        changed(body, "KubeadmControlPlane", |spec| {
+            let manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-vip, namespace: kube-system}\n";
+            spec["kubeadmConfigSpec"]["files"] =
+                json!([{"path": "/etc/kubernetes/manifests/kube-vip.yaml", "content": manifest}]);
+        });
+        if body["metadata"]["name"] == "stacky-control-plane" {
+            changed(body, "OpenStackMachineTemplate", |spec| {
+                spec["template"]["spec"]["ports"] = json!([{"allowedAddressPairs": [{"ipAddress": VIP}]}]);
+            });
+        }
+    }
+    fn claimed<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let host = cluster(world)?["spec"]["controlPlaneEndpoint"]["host"].clone();
+            check(host == VIP, format!("the endpoint is {host}"))?;
+            check(cloud.names("loadbalancers").is_empty(), "there is a load balancer")?;
+            check(cloud.names("floatingips").is_empty(), "there is a floating IP")
+        })
+    }
+    let acts = [Create, Check(claimed), Delete];
+    goes_well(&Script { change: Some(change), members: false, ..Script::of(&acts) });
+}
+
+#[test]
 fn servers_boot_from_volumes_with_more_disks_tags_trunks_and_metadata() {
     fn change(body: &mut Value) {
         changed(body, "OpenStackMachineTemplate", |spec| {
