@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use capstan_controller::Backoff;
+use capstan_controller::{Backoff, catalogue};
 use capstan_view::{Blocker, Link, Problem, State, Tree, Why, age, full_line, one_line};
 use jiff::{SignedDuration, Timestamp};
 
@@ -65,8 +65,8 @@ pub fn explain(plugins: &Plugins, tree: &Tree, why: &Why, now: Timestamp) -> Str
     let count = 1 + why.others.len();
     let mut text = match count {
         1 if why.first.cause.part == tree.part.title() => format!("{}\n", words(&why.first, now)),
-        1 => format!("{}: {}\n", verdict(tree), words(&why.first, now)),
-        _ => format!("{}: {count} problems\n", verdict(tree)),
+        1 => format!("{}{}\n", verdict(tree), words(&why.first, now)),
+        _ => format!("{}{count} problems\n", verdict(tree)),
     };
     for (number, blocker) in why.blockers().enumerate().take(MOST) {
         text.push('\n');
@@ -83,13 +83,20 @@ pub fn explain(plugins: &Plugins, tree: &Tree, why: &Why, now: Timestamp) -> Str
     text
 }
 
+/// The first half of a sentence that goes on with the problem.
 fn verdict(tree: &Tree) -> String {
     let state = match tree.part.state() {
-        State::Deleting => "is not deleted yet",
-        State::Paused => "is paused",
-        _ => "is not ready",
+        State::Deleting => "is not deleted yet: ",
+        State::Paused => "is paused: ",
+        State::Healthy => "is ready, but ",
+        _ => "is not ready: ",
     };
     format!("{} {state}", tree.part.title())
+}
+
+/// Whether an error says that the API of a cloud cannot be reached. That of a workload cluster is another matter.
+fn is_silence(code: Option<&str>) -> bool {
+    code.is_some_and(|code| code.ends_with("-UNREACHABLE") && code != catalogue::WORKLOAD_UNREACHABLE.id())
 }
 
 /// The problem of a blocker as a clause.
@@ -103,6 +110,9 @@ fn words(blocker: &Blocker, now: Timestamp) -> String {
             Some(endpoint) => format!("{part} is unreachable at {endpoint}"),
             None => format!("{part} is unreachable"),
         },
+        Problem::Failed if is_silence(cause.code.as_deref()) => {
+            format!("the cloud of {part} does not answer")
+        }
         Problem::Failed => format!("{part} failed"),
         Problem::DoesNotExist => format!("{part} does not exist yet"),
         Problem::DeletedInCloud => format!("the machine of {part} was deleted in the cloud"),

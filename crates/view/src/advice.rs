@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::problem::UNINITIALIZED;
 use crate::{Part, Problem};
 
 /// Who can fix a problem, and how.
@@ -100,6 +101,18 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
             "nodes are NotReady because no CNI is installed: apply the manifest of one",
             on_workload("apply -f CNI.yaml"),
         ),
+        Problem::NotJoined if message.contains(UNINITIALIZED) => {
+            let endpoint = path.iter().find_map(|it| it.endpoint.as_deref()).unwrap_or("of the cluster");
+            Advice::new(
+                "cluster",
+                format!(
+                    "wait while the machine boots; if it takes longer, check that the endpoint {endpoint} leads to the \
+                     machine, read kubeadm's error on its console and correct the bootstrap configuration, which \
+                     replaces the machine"
+                ),
+                vec![format!("capstan console {machine} {namespace}"), correct],
+            )
+        }
         Problem::NotJoined => Advice::new(
             "cluster",
             "wait while the machine boots; if it takes longer, read kubeadm's error on its console and correct the \
@@ -128,6 +141,18 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
              was the machine alone, replace it",
             vec![format!("capstan console {machine} {namespace}"), correct, replace],
         ),
+        Problem::Waiting if message.contains("Kubelet stopped posting node status") => {
+            let commands = if only_control_plane { Vec::new() } else { vec![replace] };
+            let other =
+                if only_control_plane { "" } else { "; or delete the Machine, which its owner replaces" };
+            Advice::new(
+                "cluster",
+                format!(
+                    "the kubelet does not report any more: see whether the machine runs, and restart it{other}"
+                ),
+                [vec![format!("capstan console {machine} {namespace}")], commands].concat(),
+            )
+        }
         Problem::Failed | Problem::Deleting | Problem::StillExists | Problem::Waiting => return None,
     })
 }

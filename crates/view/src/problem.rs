@@ -5,6 +5,9 @@ use serde::Serialize;
 
 use crate::{Part, State};
 
+/// What a Machine waits for until the API server of its cluster answers.
+pub(crate) const UNINITIALIZED: &str = "Waiting for Cluster control plane to be initialized";
+
 /// The kind of a problem. Reasons and messages are those of Cluster API's controllers, ours and upstream's, and of the
 /// providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,6 +46,9 @@ impl Problem {
         if part.state() == State::Paused {
             return Self::Paused;
         }
+        if part.silent_cloud().is_some() {
+            return Self::Failed;
+        }
         let healthy = matches!(part.state(), State::Healthy | State::NoConditions);
         // Kinds outside the API groups of Cluster API are not read, so the controller has to agree.
         let reported = || part.conditions.iter().any(|it| it.message.contains("does not exist"));
@@ -56,8 +62,10 @@ impl Problem {
         let reason = condition.map(|it| it.reason.as_str()).unwrap_or_default();
         let message = condition.map(|it| it.message.as_str()).unwrap_or_default();
         match reason {
-            "Gone" => return Self::DeletedInCloud,
+            "Gone" | "InstanceDeleted" => return Self::DeletedInCloud,
             "Stopped" | "Stopping" | "PoweredOff" => return Self::StoppedInCloud,
+            // The state of an OpenStack server.
+            "InstanceNotReady" if message.ends_with(" SHUTOFF") => return Self::StoppedInCloud,
             _ => {}
         }
         if part.state() == State::Failing {
@@ -66,7 +74,7 @@ impl Problem {
         if message.contains("cni plugin not initialized") || message.contains("NetworkPluginNotReady") {
             return Self::NoCni;
         }
-        if message.contains("Waiting for a Node with spec.providerID") {
+        if message.contains("Waiting for a Node with spec.providerID") || part.runs_uninitialized(message) {
             return Self::NotJoined;
         }
         match reason {
@@ -95,6 +103,17 @@ impl Problem {
 }
 
 impl Part {
+    /// Whether it is a control plane machine that runs, and the control plane is not initialized by it.
+    fn runs_uninitialized(&self, message: &str) -> bool {
+        let done = |kind: &str| self.conditions.is_condition_true(kind);
+        message.contains(UNINITIALIZED) && done("InfrastructureReady") && done("BootstrapConfigReady")
+    }
+
+    /// The condition of a part whose cloud does not answer: it is as it was last seen, and may be ready.
+    pub(crate) fn silent_cloud(&self) -> Option<&capstan_object::Condition> {
+        self.conditions.condition("CloudReachable").filter(|reachable| !reachable.is_true())
+    }
+
     /// The failed connection probe of a cluster whose control plane was initialized.
     pub(crate) fn unreachable(&self) -> Option<&capstan_object::Condition> {
         let was_up = self.kind == "Cluster" && self.conditions.is_condition_true("ControlPlaneInitialized");

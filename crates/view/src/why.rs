@@ -79,7 +79,8 @@ impl Blocker {
     }
 }
 
-/// Finds what blocks a tree; `None` if all its parts are healthy.
+/// Finds what blocks a tree; `None` if all its parts are healthy. The tree's root can be healthy nevertheless, such as a
+/// cluster whose cloud does not answer.
 ///
 /// If any part failed or needs somebody to act, those parts are the blockers. Otherwise it is the one part that the others
 /// wait for.
@@ -250,7 +251,7 @@ fn with_problem(tree: &Tree) -> Option<&Tree> {
 }
 
 fn is_healthy(part: &Part) -> bool {
-    matches!(part.state(), State::Healthy | State::NoConditions)
+    matches!(part.state(), State::Healthy | State::NoConditions) && part.silent_cloud().is_none()
 }
 
 /// The child that explains the state of its parent, in the order in which a cluster needs them. A part that is being

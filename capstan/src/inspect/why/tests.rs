@@ -110,3 +110,20 @@ fn a_blocked_drain_shows_the_budget() {
     machine["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
     insta::assert_snapshot!(answer(&[cluster(json!([NOT_AVAILABLE])), machine]));
 }
+
+#[test]
+fn a_cluster_stays_ready_while_its_cloud_does_not_answer() {
+    let ready = json!(["Ready", "True", "Running", ""]);
+    let silent = "E-CS-UNREACHABLE: listVirtualMachines: no answer; everything else is as it was last seen";
+    let mut objects = vec![cluster(json!([["Available", "True", "Available", ""]]))];
+    for name in ["w1", "w2"] {
+        let silent = json!(["CloudReachable", "False", "Unreachable", silent]);
+        let [mut machine, infrastructure] = machine(name, json!([ready, silent]));
+        machine["status"]["conditions"][0]["status"] = "True".into();
+        objects.extend([machine, infrastructure]);
+    }
+    let text = answer(&objects);
+    let verdict =
+        "Cluster/demo is ready, but the cloud of CloudStackMachine/w1 does not answer (and 1 more)\n";
+    assert!(text.starts_with(verdict), "{text}");
+}

@@ -351,3 +351,64 @@ fn a_controller_that_does_not_settle_is_a_blocker_even_if_all_conditions_are_fin
     assert_eq!(why.first.since().expect("a time").to_string(), "2026-01-01T00:01:00Z");
     assert_eq!(why.others, []);
 }
+
+#[test]
+fn a_first_machine_that_runs_and_initializes_nothing_has_not_joined() {
+    let mut objects = healthy();
+    set_conditions(&mut objects, "Cluster/demo", &[("Available", "False", "NotAvailable", "")]);
+    let waiting = "Waiting for Cluster control plane to be initialized";
+    let running = [
+        ("Ready", "False", "NotReady", ""),
+        ("BootstrapConfigReady", "True", "Ready", ""),
+        ("InfrastructureReady", "True", "Ready", ""),
+        ("NodeHealthy", "Unknown", "WaitingForControlPlaneInitialized", waiting),
+    ];
+    set_conditions(&mut objects, "Machine/demo-cp-a", &running);
+    let cause = why(&tree(&objects)).expect("a cause").first.cause;
+    assert_eq!((cause.part.as_str(), cause.problem), ("Machine/demo-cp-a", Problem::NotJoined));
+    let fix = cause.advice.expect("advice").fix;
+    assert!(fix.contains("the endpoint"), "{fix}");
+    set_conditions(&mut objects, "Machine/demo-cp-a", &[running[0], running[3]]);
+    let cause = why(&tree(&objects)).expect("a cause").first.cause;
+    assert_ne!(cause.problem, Problem::NotJoined, "it does not run yet");
+}
+
+#[test]
+fn states_of_openstack_servers_have_the_words_of_other_clouds() {
+    for (reason, message, problem) in [
+        ("InstanceDeleted", "The server was unexpectedly deleted", Problem::DeletedInCloud),
+        ("InstanceNotReady", "the server is in state SHUTOFF", Problem::StoppedInCloud),
+        ("InstanceNotReady", "the server is in state REBOOT", Problem::Waiting),
+    ] {
+        let mut objects = healthy();
+        set_conditions(&mut objects, "Machine/demo-cp-b", &[("Ready", "False", "NotReady", "")]);
+        set_conditions(&mut objects, "SimMachine/demo-cp-b", &[("Ready", "False", reason, message)]);
+        let cause = why(&tree(&objects)).expect("a cause").first.cause;
+        assert_eq!((cause.part.as_str(), cause.problem), ("SimMachine/demo-cp-b", problem), "{message}");
+    }
+}
+
+#[test]
+fn a_silent_cloud_is_reported_of_parts_that_are_ready() {
+    let mut objects = healthy();
+    let silent = ("CloudReachable", "False", "Unreachable", "E-CS-UNREACHABLE: no answer");
+    set_conditions(&mut objects, "SimMachine/demo-cp-b", &[("Ready", "True", "Running", ""), silent]);
+    let cause = why(&tree(&objects)).expect("a cause").first.cause;
+    assert_eq!(
+        (cause.part.as_str(), cause.code.as_deref()),
+        ("SimMachine/demo-cp-b", Some("E-CS-UNREACHABLE"))
+    );
+}
+
+#[test]
+fn a_kubelet_that_stopped_has_advice() {
+    let mut objects = healthy();
+    let stopped = "* Node.AllConditions: Kubelet stopped posting node status.";
+    set_conditions(
+        &mut objects,
+        "Machine/demo-cp-b",
+        &[("Ready", "False", "NotReady", ""), ("NodeHealthy", "Unknown", "NodeNotHealthy", stopped)],
+    );
+    let advice = why(&tree(&objects)).expect("a cause").first.cause.advice.expect("advice");
+    assert!(advice.fix.starts_with("the kubelet does not report"), "{}", advice.fix);
+}
