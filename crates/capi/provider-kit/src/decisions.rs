@@ -8,7 +8,7 @@ use capstan_capi_types::core::{
 };
 use capstan_controller::{Call as _, Code, Controller, Decision, Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{self, False, True};
-use capstan_object::Object as _;
+use capstan_object::{Condition, Object as _};
 
 use crate::{Infrastructure, InfrastructureCluster, InfrastructureMachine, console};
 
@@ -27,6 +27,21 @@ pub fn ready<C: Controller<Kind: Infrastructure>>(
 ) {
     let state = ConditionState::new(status, reason, message);
     set_state(look, decision.object.conditions_mut(), condition::READY, state, None);
+}
+
+/// Condition of an object whose cloud does not answer. Everything else of it is as it was last seen: a cloud that is down
+/// is no cluster that is down.
+pub const CLOUD_REACHABLE: &str = "CloudReachable";
+
+/// Sets [`CLOUD_REACHABLE`] to false; it is absent while the cloud answers.
+pub fn cloud_is_silent<C: Controller>(
+    look: &Look<C>,
+    conditions: &mut Vec<Condition>,
+    reason: &str,
+    message: &str,
+) {
+    let message = format!("{message}; everything else is as it was last seen");
+    set_state(look, conditions, CLOUD_REACHABLE, ConditionState::new(False, reason, message), None);
 }
 
 /// What must exist before a machine is created: a reason and a message.

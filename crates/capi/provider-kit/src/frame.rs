@@ -6,6 +6,8 @@ use capstan_capi_types::core::{annotation, condition};
 use capstan_controller::{Controller, Decision, Look, Wait};
 use capstan_object::{Condition, Object as _};
 
+use crate::problem;
+
 /// Decides about cluster infrastructure. If it is externally managed, nothing is written, not even its status.
 pub fn decide_cluster<C: Controller>(
     look: &Look<C>,
@@ -53,7 +55,10 @@ fn decide<C: Controller>(
         if look.object.metadata().is_deleting() {
             delete(look, &mut decision);
         } else if let Some(keep) = keep {
+            let before = conditions(&mut decision.object).clone();
             keep(look, &mut decision);
+            let event = problem(&before, conditions(&mut decision.object));
+            decision.notes.extend(event);
         } else {
             decision.wait(Wait::on("WaitingForOwner", owner));
             return decision;

@@ -28,6 +28,7 @@ mod installed;
 mod inventory;
 pub mod order;
 mod plugin;
+mod problem;
 mod relations;
 mod simulator;
 mod survey;
@@ -51,6 +52,7 @@ pub use inventory::{
     Counted, Difference, DifferenceKind, Drift, Inventory, Kept, Removed, Unrecorded, served,
 };
 pub use plugin::{ConsoleReader, OpenedProvider, Plugin, Provider, RunningProvider, Subcommand, Terminal};
+pub use problem::problem;
 pub use relations::{
     ClusterMembers, cluster_of_machine, infrastructure_of_cluster, infrastructure_of_machine, watch_cluster,
     watch_machine,

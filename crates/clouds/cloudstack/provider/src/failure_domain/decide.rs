@@ -12,6 +12,7 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_controller::{Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Conditions, ObjectMeta, OwnerReference};
+use capstan_provider_kit::problem;
 
 use super::{FailureDomains, ZoneAndNetwork, evacuate};
 use crate::error::{CloudError, PATIENCE};
@@ -33,6 +34,8 @@ pub(super) fn decide(look: &Look<FailureDomains>) -> Decision {
             delete(look, &mut decision);
         } else if look.seen.owner.is_some() {
             keep(look, &mut decision);
+            let event = problem(&look.object.status.conditions, &decision.object.status.conditions);
+            decision.notes.extend(event);
         } else {
             decision.wait(Wait::on("WaitingForOwner", "the CloudStackCluster that this belongs to"));
             return decision;

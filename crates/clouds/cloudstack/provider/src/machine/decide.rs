@@ -13,6 +13,7 @@ use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
 use capstan_controller::{Call, Code, Effect, Failure, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
+use capstan_provider_kit::{decisions, problem};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -109,6 +110,8 @@ pub(super) fn decide(look: &Look<CloudStackMachines>) -> Decision {
             delete::delete(look, &mut decision);
         } else if let (Some(machine), Some(cluster)) = (&look.seen.machine, &look.seen.cluster) {
             keep(look, machine, cluster, &mut decision);
+            let event = problem(&look.object.status.conditions, &decision.object.status.conditions);
+            decision.notes.extend(event);
         } else {
             decision.wait(Wait::on("WaitingForOwner", "the Machine that this is the infrastructure of"));
             return decision;
@@ -181,8 +184,7 @@ fn unreachable(look: &Look<CloudStackMachines>, cause: &CloudError, ran: bool, d
         let verdict = ConditionState::new(ConditionStatus::Unknown, cause.reason, cause.text());
         return set_state(look, conditions, condition::READY, verdict, None);
     }
-    let message = format!("{}; everything else is as it was last seen", cause.text());
-    set_state(look, conditions, CLOUD_REACHABLE, ConditionState::new(False, cause.reason, message), None);
+    decisions::cloud_is_silent(look, conditions, cause.reason, &cause.text());
 }
 
 /// The order was taken: what it is known by goes on the object before anything else.

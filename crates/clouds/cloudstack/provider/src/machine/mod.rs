@@ -49,7 +49,7 @@ use capstan_controller::{
     Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object, ObjectMeta};
-use capstan_provider_kit::SecretOutline;
+use capstan_provider_kit::{SecretOutline, decisions};
 
 use crate::clouds::Clouds;
 use forwarding::AddressRules;
@@ -71,7 +71,7 @@ pub const ATTACHED: &str = "LoadBalancerAttached";
 
 /// CloudStack answers questions about the machine. Absent while it does; False with the error while it does not, and then
 /// the other conditions are as they were last seen.
-pub const CLOUD_REACHABLE: &str = "CloudReachable";
+pub const CLOUD_REACHABLE: &str = decisions::CLOUD_REACHABLE;
 
 /// The controller of CloudStackMachines.
 pub struct CloudStackMachines {

@@ -9,7 +9,7 @@ use capstan_openstack_types::names::{self, finalizer};
 use capstan_openstack_types::v1beta2::{
     self, ClusterInitialization, NetworkStatusWithSubnets, OpenStackCluster, SecurityGroupStatus,
 };
-use capstan_provider_kit::decide_cluster;
+use capstan_provider_kit::{decide_cluster, decisions};
 use jiff::Timestamp;
 
 use super::balancer::{self, Progress};
@@ -83,8 +83,13 @@ pub(super) fn unusable(look: &Look<OpenStackClusters>, decision: &mut Decision, 
     if error.concerns_credentials() {
         set(look, decision, condition::AUTHENTICATED, False, reason::AUTHENTICATION_FAILED, error.text());
     }
-    set(look, decision, capi::READY, False, error.reason, error.text());
     error.wait(decision);
+    let was_made = look.object.status.initialization.as_ref().is_some_and(|done| done.provisioned);
+    if was_made && !look.object.metadata.is_deleting() {
+        let conditions = &mut decision.object.status.conditions;
+        return decisions::cloud_is_silent(look, conditions, error.reason, &error.text());
+    }
+    set(look, decision, capi::READY, False, error.reason, error.text());
 }
 
 fn keep(look: &Look<OpenStackClusters>, decision: &mut Decision) {
@@ -95,6 +100,7 @@ fn keep(look: &Look<OpenStackClusters>, decision: &mut Decision) {
         Ok(state) => state,
         Err(error) => return unusable(look, decision, error),
     };
+    decision.object.status.conditions.retain(|one| one.kind != decisions::CLOUD_REACHABLE);
     let Some(cluster) = look.seen.cluster_name.as_deref() else { return };
     let plan = Plan { look, cluster, state };
     set(look, decision, condition::AUTHENTICATED, True, "OpenStackAuthenticationSucceeded", "");

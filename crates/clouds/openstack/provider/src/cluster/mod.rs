@@ -33,7 +33,7 @@ use capstan_controller::{
 use capstan_object::{Key, Object, ObjectMeta};
 use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackServer};
 use capstan_openstack_types::v1beta2::{OpenStackCluster, OpenStackMachine};
-use capstan_provider_kit::{SecretOutline, infrastructure_of_cluster};
+use capstan_provider_kit::{SecretOutline, decisions, infrastructure_of_cluster};
 
 use crate::clouds::{Clouds, Namespace};
 use crate::condition;
@@ -105,6 +105,7 @@ impl Controller for OpenStackClusters {
             capi::READY,
             capi::PAUSED,
             condition::AUTHENTICATED,
+            decisions::CLOUD_REACHABLE,
             condition::NETWORK_READY,
             condition::ROUTER_READY,
             condition::GROUPS_READY,

@@ -12,7 +12,7 @@ use capstan_openstack_types::NodeAddress;
 use capstan_openstack_types::names::finalizer;
 use capstan_openstack_types::v1alpha1::{ResolvedServerSpec, ServerResources};
 use capstan_openstack_types::v1beta1::PortStatus;
-use capstan_provider_kit::decide_machine;
+use capstan_provider_kit::{decide_machine, decisions};
 
 use super::call::ServerCall;
 use super::observe::{ServerState, is_pending};
@@ -40,8 +40,12 @@ fn set(
 }
 
 fn unusable(look: &Look<OpenStackServers>, decision: &mut Decision, error: &CloudError) {
-    set(look, decision, False, error.reason, error.text());
     error.wait(decision);
+    if look.object.status.ready && !look.object.metadata.is_deleting() {
+        let conditions = &mut decision.object.status.conditions;
+        return decisions::cloud_is_silent(look, conditions, error.reason, &error.text());
+    }
+    set(look, decision, False, error.reason, error.text());
 }
 
 fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
@@ -52,6 +56,7 @@ fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
         Ok(state) => state,
         Err(error) => return unusable(look, decision, error),
     };
+    decision.object.status.conditions.retain(|one| one.kind != decisions::CLOUD_REACHABLE);
     let ports: Vec<&Port> = state.ports.iter().flatten().collect();
     if !ports.is_empty() && ports.len() == state.ports.len() {
         let ports = ports.iter().map(|port| PortStatus { id: port.id.to_string() }).collect();

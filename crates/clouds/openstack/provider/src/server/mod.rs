@@ -23,7 +23,7 @@ use capstan_controller::{
 };
 use capstan_object::Object;
 use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackServer};
-use capstan_provider_kit::SecretOutline;
+use capstan_provider_kit::{SecretOutline, decisions};
 
 use crate::clouds::{Clouds, Namespace};
 use crate::condition;
@@ -74,7 +74,7 @@ impl Controller for OpenStackServers {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[capi::READY, capi::PAUSED, condition::INSTANCE_READY]
+        &[capi::READY, capi::PAUSED, condition::INSTANCE_READY, decisions::CLOUD_REACHABLE]
     }
 
     fn paused(&self, object: &OpenStackServer, view: &View) -> Result<Option<String>, ObserveError> {
