@@ -16,6 +16,9 @@ const CANARY: &str = "canary-7c1f";
 /// Name of the objects that are out of reach, except for Namespaces: theirs is `bar`.
 const NAME: &str = "canary";
 const INTRUDER: &str = "intruder";
+/// Name of the IPAddress out of reach, and of one that is not there.
+const ADDRESS: &str = "10.77.0.1";
+const FREE_ADDRESS: &str = "10.77.0.2";
 
 /// A kind from the table.
 struct Kind {
@@ -48,7 +51,11 @@ impl Kind {
 
     /// Name of the object out of reach.
     fn target(&self) -> &'static str {
-        if self.is_namespace() { "bar" } else { NAME }
+        match self.plural.as_str() {
+            _ if self.is_namespace() => "bar",
+            "ipaddresses" => ADDRESS,
+            _ => NAME,
+        }
     }
 
     fn is_namespace(&self) -> bool {
@@ -72,6 +79,10 @@ impl Kind {
         if self.plural == "customresourcedefinitions" {
             object["metadata"]["name"] = format!("{name}s.made.up").into();
             object["spec"]["names"] = json!({"plural": format!("{name}s"), "kind": "Made"});
+        }
+        if self.plural == "ipaddresses" {
+            let known = [NAME, ADDRESS].contains(&name);
+            object["metadata"]["name"] = if known { ADDRESS } else { FREE_ADDRESS }.into();
         }
         if self.plural == "apiservices" {
             object["metadata"]["name"] = format!("v1.{name}.made.up").into();
@@ -105,6 +116,10 @@ fn contents(kind: &Kind) -> Value {
         "controllerrevisions" => json!({"revision": 1, "data": {"a": "b"}}),
         "cronjobs" => json!({"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": job}}}}),
         "csidrivers" => json!({"spec": {}}),
+        "csistoragecapacities" => json!({"storageClassName": "c"}),
+        "ipaddresses" => json!({"spec": {"parentRef": {"resource": "things", "name": "t"}}}),
+        "servicecidrs" => json!({"spec": {"cidrs": ["10.77.0.0/24"]}}),
+        "volumeattributesclasses" => json!({"driverName": "d.made.up", "parameters": {"a": "b"}}),
         "csinodes" => json!({"spec": {"drivers": []}}),
         "customresourcedefinitions" => json!({"spec": {
             "group": "made.up", "scope": "Namespaced",

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds;
 use crate::table::table;
-use crate::zero;
+use crate::{validation, zero};
 
 type Object = Map<String, Value>;
 
@@ -74,6 +74,7 @@ fn name_check(group: &str, kind: &str) -> NameCheck {
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => meta::name_is_dns_label,
         ("rbac.authorization.k8s.io", _) => meta::path_segment,
         ("apiregistration.k8s.io", "APIService") => meta::path_segment,
+        ("networking.k8s.io", "IPAddress") => validation::address_name,
         _ => meta::name_is_dns_subdomain,
     }
 }
@@ -85,7 +86,7 @@ fn generation(group: &str, kind: &str) -> Generation {
         | ("", "ReplicationController" | "Pod")
         | ("batch", _)
         | ("policy", "PodDisruptionBudget")
-        | ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy" | "ServiceCIDR")
+        | ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy")
         | ("flowcontrol.apiserver.k8s.io", _) => SPEC,
         ("", "PodTemplate") => Generation::On(&["/template"]),
         (
@@ -177,7 +178,9 @@ fn status_update(group: &str, kind: &str, new: &mut Object, old: &Object) {
         ("apiregistration.k8s.io", "APIService") => {
             copy_metadata(new, old, &["labels", "annotations", "finalizers", "ownerReferences"]);
         }
-        ("storage.k8s.io", "VolumeAttachment") | ("apiextensions.k8s.io", _) => {
+        ("storage.k8s.io", "VolumeAttachment")
+        | ("networking.k8s.io", "ServiceCIDR")
+        | ("apiextensions.k8s.io", _) => {
             let kept =
                 ["deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences"];
             copy_metadata(new, old, &kept);

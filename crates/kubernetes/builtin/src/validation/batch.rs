@@ -1,20 +1,29 @@
 //! Jobs and cron jobs.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use capstan_schema::meta;
 use capstan_schema::path::Path;
 use capstan_schema::selector::{LabelSelector, labels};
 use serde_json::{Value, json};
 
-use super::report::{Report, get, int, maybe_int, same, text};
-use super::{Subject, pod};
+use super::report::{Report, get, int, internal, list, maybe_int, same, text};
+use super::{Subject, job_policies, job_status, pod};
+
+/// Completions above which a limit per index is restricted.
+const MANY_COMPLETIONS: i64 = 100_000;
+const MOST_OF_MANY: i64 = 10_000;
 
 pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
-    if !subject.subresource.is_empty() {
-        return;
-    }
-    match subject.kind {
-        "Job" => job(subject, report),
-        "CronJob" => cron_job(subject, report),
+    match (subject.kind, subject.subresource) {
+        ("Job", "") => job(subject, report),
+        ("CronJob", "") => cron_job(subject, report),
+        ("Job", "status") => {
+            if let Some(old) = subject.old {
+                job_status::validate(subject.new, old, report);
+            }
+        }
         _ => {}
     }
 }
@@ -94,6 +103,7 @@ fn job_spec(spec: &Value, path: &Path<'_>, report: &mut Report) {
     if max_failed.is_some() && per_index.is_none() {
         report.required(path.field("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
     }
+    job_policies::managed_by(spec, path.field("managedBy"), report);
     let mode = get(spec, "completionMode").and_then(Value::as_str);
     if let Some(mode) = mode {
         report.one_of(path.field("completionMode"), mode, &["NonIndexed", "Indexed"]);
@@ -115,13 +125,32 @@ fn job_spec(spec: &Value, path: &Path<'_>, report: &mut Report) {
                 "must be less than or equal to completions",
             );
         }
-    } else {
+        if let Some(failed) = max_failed.filter(|failed| *failed > MANY_COMPLETIONS) {
+            let detail = format!("must be less than or equal to {MANY_COMPLETIONS}");
+            report.invalid(path.field("maxFailedIndexes"), failed, detail);
+        }
+        if int(spec, "completions") > MANY_COMPLETIONS && per_index.is_some() {
+            many_completions(spec, max_failed, path, report);
+        }
+    } else if mode.is_none_or(|mode| mode == "NonIndexed") {
         for (key, value) in [("backoffLimitPerIndex", per_index), ("maxFailedIndexes", max_failed)] {
             if let Some(value) = value {
                 report.invalid(path.field(key), value, "requires indexed completion mode");
             }
         }
     }
+    if get(spec, "podFailurePolicy").is_some() {
+        job_policies::failure_policy(spec, &path.field("podFailurePolicy"), report);
+    }
+    if let Some(policy) = get(spec, "successPolicy") {
+        let path = path.field("successPolicy");
+        if mode == Some("Indexed") {
+            job_policies::success_policy(spec, &path, report);
+        } else {
+            report.invalid_as(path, success_policy_text(policy), "requires indexed completion mode");
+        }
+    }
+    job_policies::replacement_policy(spec, path.field("podReplacementPolicy"), report);
     pod::template(&spec["template"], &path.field("template"), report);
     let template = path.field("template");
     let field = template.field("spec");
@@ -134,6 +163,42 @@ fn job_spec(spec: &Value, path: &Path<'_>, report: &mut Report) {
             report.invalid(field.field("restartPolicy"), "OnFailure", detail);
         }
         policy => report.one_of(field.field("restartPolicy"), policy, &["OnFailure", "Never"]),
+    }
+}
+
+fn many_completions(spec: &Value, max_failed: Option<i64>, path: &Path<'_>, report: &mut Report) {
+    let limits = format!(
+        "must be less than or equal to {MOST_OF_MANY} when completions are above {MANY_COMPLETIONS} and used with \
+         backoff limit per index"
+    );
+    if max_failed.is_none() {
+        let detail = format!("must be specified when completions is above {MANY_COMPLETIONS}");
+        report.required(path.field("maxFailedIndexes"), detail);
+    }
+    if int(spec, "parallelism") > MOST_OF_MANY {
+        report.invalid(path.field("parallelism"), int(spec, "parallelism"), limits.clone());
+    }
+    if let Some(failed) = max_failed.filter(|failed| *failed > MOST_OF_MANY) {
+        report.invalid(path.field("maxFailedIndexes"), failed, limits);
+    }
+}
+
+/// A success policy as Go writes its internal type.
+fn success_policy_text(policy: &Value) -> String {
+    let none = Value::Null;
+    let rules: Vec<String> = list(policy, "rules")
+        .iter()
+        .map(|rule| {
+            let of = |key: &str| rule.get(key).unwrap_or(&none);
+            internal(&[
+                ("SucceededIndexes", of("succeededIndexes")),
+                ("SucceededCount", of("succeededCount")),
+            ])
+        })
+        .collect();
+    match get(policy, "rules") {
+        None => "{\"Rules\":null}".to_owned(),
+        Some(_) => format!("{{\"Rules\":[{}]}}", rules.join(",")),
     }
 }
 
@@ -205,16 +270,15 @@ fn cron_job(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// Names that cannot be time zones; which zones exist is not checked.
+/// A time zone that Go's standard library can load.
 fn time_zone(zone: &str, path: Path<'_>, report: &mut Report) {
     if zone.is_empty() {
         report.invalid(path, zone, "timeZone must be nil or non-empty string");
         return;
     }
     let odd = |part: &str| {
-        let legal =
-            part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.+-".contains(&b)) && !part.is_empty();
-        part == "." || part == ".." || part.starts_with('-') || part.len() > 255 || !legal
+        let legal = part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.+-".contains(&b));
+        part == "." || part == ".." || part.starts_with('-') || part.is_empty() || part.len() > 14 || !legal
     };
     if zone.split('/').any(odd) {
         report.invalid(path, zone, format!("unknown time zone {zone}"));
@@ -224,12 +288,14 @@ fn time_zone(zone: &str, path: Path<'_>, report: &mut Report) {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         report.invalid(path, zone, detail);
     }
-    if zone.eq_ignore_ascii_case("local") && zone != "Local" || zone != "UTC" && !known_zone(zone) {
+    if zone != "Local" && !zones().contains(zone) {
         report.invalid(path, zone, format!("unknown time zone {zone}"));
     }
 }
 
-fn known_zone(zone: &str) -> bool {
-    // Zones have an area, except a few short ones.
-    zone.contains('/') || zone.len() <= 9
+fn zones() -> &'static BTreeSet<&'static str> {
+    static ZONES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        include_str!("../facts/time-zones.txt").lines().filter(|line| !line.starts_with('#')).collect()
+    });
+    &ZONES
 }

@@ -67,6 +67,7 @@ pub(super) fn signing_request(subject: &Subject<'_>, report: &mut Report) {
         report.invalid(path.field("expirationSeconds"), seconds, detail);
     }
     conditions(subject.new, report);
+    certificate(subject, report);
     if let Some(old) = subject.old {
         changes(subject, old, report);
         report.errors.extend(update);
@@ -148,6 +149,42 @@ fn conditions(csr: &Value, report: &mut Report) {
             report.duplicate(item.field("type"), kind);
         }
     }
+}
+
+/// A certificate that is set or changed must be one.
+fn certificate(subject: &Subject<'_>, report: &mut Report) {
+    let given = text(&subject.new["status"], "certificate");
+    let before = subject.old.map(|old| text(&old["status"], "certificate"));
+    if given.is_empty() || before == Some(given) {
+        return;
+    }
+    let pem = STANDARD.decode(given).unwrap_or_default();
+    if let Some(problem) = certificate_problem(&String::from_utf8_lossy(&pem)) {
+        report.invalid(Path::at("status.certificate"), "<certificate data>", problem);
+    }
+}
+
+fn certificate_problem(pem: &str) -> Option<String> {
+    let mut blocks = 0;
+    let mut rest = pem;
+    while let Some((_, after)) = rest.split_once("-----BEGIN ") {
+        let Some((kind, after)) = after.split_once("-----") else { break };
+        let Some((body, after)) = after.split_once(&format!("-----END {kind}-----")) else { break };
+        if kind != "CERTIFICATE" {
+            return Some(format!("only CERTIFICATE PEM blocks are allowed, found {kind:?}"));
+        }
+        if body.contains(':') {
+            return Some("no PEM block headers are permitted".to_owned());
+        }
+        let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
+        // Every certificate is an ASN.1 sequence.
+        if STANDARD.decode(body).ok().is_none_or(|der| der.first() != Some(&0x30)) {
+            return Some("x509: malformed certificate".to_owned());
+        }
+        blocks += 1;
+        rest = after;
+    }
+    (blocks == 0).then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
 }
 
 fn changes(subject: &Subject<'_>, old: &Value, report: &mut Report) {

@@ -12,6 +12,8 @@ mod cron;
 mod discovery;
 mod flowcontrol;
 mod ingress;
+mod job_policies;
+mod job_status;
 mod network;
 mod network_policy;
 mod node;
@@ -23,6 +25,7 @@ mod quota;
 mod rbac;
 mod report;
 mod service;
+mod service_ranges;
 mod storage;
 mod storage_claims;
 
@@ -36,6 +39,8 @@ use crate::strategy;
 pub use network::sloppy_ip;
 pub use rbac::role_limits;
 use report::{Report, texts};
+pub(crate) use service_ranges::address_name;
+pub use service_ranges::family;
 
 /// Validates an object of a built-in kind: on create without `old`, on update of the resource or a subresource with
 /// it. For kinds without rules, metadata is validated.
@@ -61,6 +66,9 @@ pub fn validate(group: &str, kind: &str, subresource: &str, new: &Value, old: Op
         "batch" => batch::validate(&subject, &mut report),
         "networking.k8s.io" if kind == "NetworkPolicy" => {
             network_policy::network_policy(&subject, &mut report);
+        }
+        "networking.k8s.io" if matches!(kind, "IPAddress" | "ServiceCIDR") => {
+            service_ranges::validate(&subject, &mut report);
         }
         "networking.k8s.io" => ingress::validate(&subject, &mut report),
         "policy" if kind == "PodDisruptionBudget" => policy::disruption_budget(&subject, &mut report),

@@ -1,13 +1,15 @@
 //! Disruption budgets, priority classes, runtime classes and API services.
 
+use std::collections::BTreeSet;
+
 use capstan_schema::meta;
 use capstan_schema::path::Path;
 use capstan_schema::selector::labels;
 use serde_json::Value;
 
-use super::Subject;
 use super::apps::{at_most_all, int_or_percent};
-use super::report::{PORT_RANGE, Report, get, int, list, text};
+use super::report::{PORT_RANGE, Report, get, int, internal, list, text};
+use super::{Subject, pod};
 
 /// The largest priority that is not reserved for the system.
 const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;
@@ -27,7 +29,7 @@ pub(super) fn disruption_budget(subject: &Subject<'_>, report: &mut Report) {
     if get(spec, "minAvailable").is_some() && get(spec, "maxUnavailable").is_some() {
         let none = Value::Null;
         let of = |key: &str| spec.get(key).unwrap_or(&none).clone();
-        let shown = super::report::internal(&[
+        let shown = internal(&[
             ("MinAvailable", &of("minAvailable")),
             ("Selector", &of("selector")),
             ("MaxUnavailable", &of("maxUnavailable")),
@@ -101,9 +103,32 @@ pub(super) fn runtime_class(subject: &Subject<'_>, report: &mut Report) {
     } else {
         report.each(Path::at("handler"), handler, meta::dns1123_label(handler));
     }
+    if let Some(overhead) = get(subject.new, "overhead") {
+        // As upstream, which validates it as the limits of a container.
+        pod::limits(overhead.get("podFixed"), &Path::at("overhead.limits"), report);
+    }
     if let Some(scheduling) = get(subject.new, "scheduling") {
         let path = Path::at("scheduling");
         report.extend(meta::validate_labels(scheduling.get("nodeSelector"), &path.field("nodeSelector")));
+        let field = path.field("tolerations");
+        pod::tolerations(scheduling, &field, report);
+        let mut seen = BTreeSet::new();
+        for (index, toleration) in list(scheduling, "tolerations").iter().enumerate() {
+            let key = ["key", "operator", "value", "effect"].map(|key| text(toleration, key));
+            if !seen.insert(key) {
+                let none = Value::Null;
+                let seconds = toleration.get("tolerationSeconds").unwrap_or(&none);
+                let [key, operator, value, effect] = key.map(Value::from);
+                let shown = internal(&[
+                    ("Key", &key),
+                    ("Operator", &operator),
+                    ("Value", &value),
+                    ("Effect", &effect),
+                    ("TolerationSeconds", seconds),
+                ]);
+                report.duplicate_as(field.index(index), shown);
+            }
+        }
     }
 }
 

@@ -1,13 +1,16 @@
-//! Storage classes, volume attachments, CSI drivers and nodes.
+//! Classes of storage and of volume attributes, volume attachments, CSI drivers, nodes and capacities.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use capstan_schema::field::FieldErrors;
 use capstan_schema::golang;
 use capstan_schema::meta;
 use capstan_schema::path::Path;
+use capstan_schema::selector::labels;
 use serde_json::Value;
 
-use super::report::{Report, entries, get, internal, list, maybe_int, same, text, texts};
+use super::quantities::amount;
+use super::report::{NOT_NEGATIVE, Report, entries, get, internal, list, maybe_int, same, text, texts};
 use super::{Subject, storage_claims};
 
 const MAX_PARAMETERS: usize = 512;
@@ -21,6 +24,8 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
         "VolumeAttachment" => attachment(subject, report),
         "CSIDriver" => driver(subject, report),
         "CSINode" => csi_node(subject, report),
+        "CSIStorageCapacity" => storage_capacity(subject, report),
+        "VolumeAttributesClass" => attributes_class(subject, report),
         _ => {}
     }
 }
@@ -33,33 +38,133 @@ fn storage_class(subject: &Subject<'_>, report: &mut Report) {
         }
         return;
     }
-    let provisioner = text(class, "provisioner");
-    if provisioner.is_empty() {
-        report.required(Path::at("provisioner"), "");
-    } else {
-        let lower = provisioner.to_lowercase();
-        report.each(Path::at("provisioner"), &lower, meta::qualified_name(&lower));
-    }
-    let path = Path::at("parameters");
-    let (mut count, mut size) = (0, 0);
-    for (key, value) in entries(class, "parameters") {
-        if key.is_empty() {
-            report.invalid(path, "", "field can not be empty.");
-        }
-        count += 1;
-        size += key.len() + value.as_str().map_or(0, str::len);
-    }
-    if count > MAX_PARAMETERS {
-        report.too_long(path, MAX_PARAMETERS);
-    } else if size > MAX_PARAMETER_BYTES {
-        report.too_long(path, MAX_PARAMETER_BYTES);
-    }
+    provisioner(text(class, "provisioner"), Path::at("provisioner"), report);
+    parameters(class, report);
     let policy = text(class, "reclaimPolicy");
     if !policy.is_empty() {
         report.one_of(Path::at("reclaimPolicy"), policy, &["Delete", "Retain"]);
     }
     let mode = text(class, "volumeBindingMode");
     report.one_of(Path::at("volumeBindingMode"), mode, &["Immediate", "WaitForFirstConsumer"]);
+    allowed_topologies(class, report);
+}
+
+fn provisioner(name: &str, path: Path<'_>, report: &mut Report) {
+    if name.is_empty() {
+        report.required(path, "");
+    } else {
+        let lower = name.to_lowercase();
+        report.each(path, &lower, meta::qualified_name(&lower));
+    }
+}
+
+fn parameters(class: &Value, report: &mut Report) {
+    let path = Path::at("parameters");
+    let (mut count, mut size, mut unnamed) = (0, 0, false);
+    for (key, value) in entries(class, "parameters") {
+        unnamed |= key.is_empty();
+        count += 1;
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if count > MAX_PARAMETERS {
+        report.too_long(path, MAX_PARAMETERS);
+        return;
+    }
+    if unnamed {
+        report.invalid(path, "", "field can not be empty.");
+    }
+    if size > MAX_PARAMETER_BYTES {
+        report.too_long(path, MAX_PARAMETER_BYTES);
+    }
+}
+
+/// Terms select by labels of nodes; no two are the same.
+fn allowed_topologies(class: &Value, report: &mut Report) {
+    let terms = list(class, "allowedTopologies");
+    let path = Path::at("allowedTopologies");
+    // Upstream compares with as many empty terms as there are terms.
+    let mut seen: HashMap<BTreeMap<&str, BTreeSet<&str>>, usize> =
+        HashMap::from([(BTreeMap::new(), terms.len())]);
+    for (index, term) in terms.iter().enumerate() {
+        let path = path.index(index);
+        let field = path.field("matchLabelExpressions");
+        let mut by_key: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (index, requirement) in list(term, "matchLabelExpressions").iter().enumerate() {
+            let path = field.index(index);
+            let values = texts(requirement, "values");
+            if values.is_empty() {
+                report.required(path.field("values"), "");
+            }
+            let mut unique = BTreeSet::new();
+            for (index, value) in values.into_iter().enumerate() {
+                if !unique.insert(value) {
+                    report.duplicate(path.field("values").index(index), value);
+                }
+            }
+            let key = text(requirement, "key");
+            report.each(path.field("key"), key, meta::qualified_name(key));
+            if by_key.insert(key, unique).is_some() {
+                report.duplicate(path.field("key"), key);
+            }
+        }
+        let same = seen.entry(by_key).or_default();
+        // Not more than are kept: there could be one for each pair of terms.
+        let room = FieldErrors::MAX_ENTRIES.saturating_sub(report.errors.len()) + 1;
+        (0..room.min(*same)).for_each(|_| report.duplicate(field, ""));
+        *same += 1;
+    }
+}
+
+fn storage_capacity(subject: &Subject<'_>, report: &mut Report) {
+    let capacity = subject.new;
+    if subject.old.is_some() {
+        let found = std::mem::take(report);
+        subject.metadata(report);
+        storage_capacity_fields(capacity, report);
+        report.extend(found.errors);
+    } else {
+        storage_capacity_fields(capacity, report);
+    }
+    if let Some(old) = subject.old {
+        if !same(capacity.get("nodeTopology"), old.get("nodeTopology")) {
+            let selector = capacity.get("nodeTopology").unwrap_or(&Value::Null);
+            report.invalid_selector(Path::at("nodeTopology"), selector, meta::IMMUTABLE);
+        }
+        let (name, before) = (text(capacity, "storageClassName"), text(old, "storageClassName"));
+        if name != before {
+            report.invalid(Path::at("storageClassName"), name, meta::IMMUTABLE);
+        }
+    }
+}
+
+fn storage_capacity_fields(capacity: &Value, report: &mut Report) {
+    if let Some(selector) = get(capacity, "nodeTopology") {
+        report.extend(labels::validate(selector, &Path::at("nodeTopology")));
+    }
+    let name = text(capacity, "storageClassName");
+    report.each(Path::at("storageClassName"), name, meta::name_is_dns_subdomain(name, false));
+    if let Some(amount) = get(capacity, "capacity").map(amount)
+        && amount.is_negative()
+    {
+        report.invalid(Path::at("capacity"), amount.to_string(), NOT_NEGATIVE);
+    }
+}
+
+fn attributes_class(subject: &Subject<'_>, report: &mut Report) {
+    let class = subject.new;
+    if let Some(old) = subject.old {
+        for key in ["driverName", "parameters"] {
+            if !same(class.get(key), old.get(key)) {
+                report.forbidden(Path::at(key), format!("updates to {key} are forbidden."));
+            }
+        }
+        subject.metadata(report);
+    }
+    provisioner(text(class, "driverName"), Path::at("driverName"), report);
+    parameters(class, report);
+    if entries(class, "parameters").next().is_none() {
+        report.required(Path::at("parameters"), "must contain at least one key/value pair");
+    }
 }
 
 /// A CSI driver's name: a domain, case-insensitive.
@@ -214,5 +319,22 @@ fn csi_node(subject: &Subject<'_>, report: &mut Report) {
             ]);
             report.invalid_as(drivers, shown, meta::IMMUTABLE);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn many_equal_topologies_are_reported_without_comparing_every_pair() {
+        let terms = vec![json!({}); 300_000];
+        let class = json!({"allowedTopologies": terms});
+        let mut report = Report::default();
+        allowed_topologies(&class, &mut report);
+        assert_eq!(report.errors.len(), FieldErrors::MAX_ENTRIES);
+        assert!(report.errors.found() <= 300_000 + FieldErrors::MAX_ENTRIES + 1);
     }
 }

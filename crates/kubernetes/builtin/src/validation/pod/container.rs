@@ -348,12 +348,17 @@ fn handler(handler: &Value, path: &Path<'_>, report: &mut Report) {
     }
 }
 
+/// Amounts of resources, by name.
+pub(in crate::validation) fn limits(amounts: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    for (name, value) in amounts.and_then(Value::as_object).into_iter().flatten() {
+        container_resource_name(name, path.key(name), report);
+        resource_amount(name, value, path.key(name), report);
+    }
+}
+
 fn resources(resources: &Value, path: &Path<'_>, report: &mut Report) {
     let (limits, requests) = (path.field("limits"), path.field("requests"));
-    for (name, value) in entries(resources, "limits") {
-        container_resource_name(name, limits.key(name), report);
-        resource_amount(name, value, limits.key(name), report);
-    }
+    self::limits(resources.get("limits"), &limits, report);
     let overcommit = |name: &str| !extended(name) && !huge_pages(name);
     for (name, value) in entries(resources, "requests") {
         container_resource_name(name, requests.key(name), report);

@@ -14,7 +14,8 @@ use serde_json::Value;
 use super::Subject;
 use super::report::{Report, get, list, maybe_int, same, text};
 
-pub(super) use scheduling::node_selector;
+pub(super) use container::limits;
+pub(super) use scheduling::{node_selector, tolerations};
 pub(super) use volume::{host_path, nfs, no_backsteps};
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\

@@ -104,7 +104,7 @@ fn affinity_term(term: &Value, path: &Path<'_>, report: &mut Report) {
     report.each(path.field("topologyKey"), topology, meta::qualified_name(topology));
 }
 
-pub(super) fn tolerations(spec: &Value, path: &Path<'_>, report: &mut Report) {
+pub(in crate::validation) fn tolerations(spec: &Value, path: &Path<'_>, report: &mut Report) {
     for (index, toleration) in list(spec, "tolerations").iter().enumerate() {
         let item = path.index(index);
         let (key, value) = (text(toleration, "key"), text(toleration, "value"));
