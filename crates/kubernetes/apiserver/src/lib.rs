@@ -9,6 +9,7 @@ pub mod admission;
 mod audit;
 pub mod auth;
 pub mod backup;
+mod blocking;
 mod bootstrap;
 mod call;
 mod compression;

@@ -5,7 +5,7 @@ use capstan_cel::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use capstan_cel::{Budget, EvalError, Program};
 use serde_json::Value;
 
-use super::policy::{RequestBudget, Subject};
+use super::policy::{RequestBudget, Subject, Weight};
 
 pub(super) struct Conditions {
     compiled: Vec<Condition>,
@@ -42,7 +42,10 @@ impl Conditions {
         if self.is_empty() {
             return Ok(true);
         }
-        request.spend(RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, |budget| self.all_true(subject, budget))
+        let programs = self.compiled.iter().filter_map(|condition| condition.program.as_ref().ok());
+        let weight = programs.map(Weight::of).max().unwrap_or(Weight::Light);
+        let most = RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
+        request.spend(most, weight, |budget| self.all_true(subject, budget))
     }
 
     fn all_true(&self, subject: &Subject<'_>, budget: &mut Budget) -> Result<bool, String> {

@@ -5,6 +5,7 @@ use capstan_cel::{Env, Program};
 use capstan_schema::selector::LabelSelector;
 use serde_json::Value;
 
+use super::evaluation::Weight;
 use super::matching::MatchResources;
 use crate::admission::GroupVersionKind;
 use crate::admission::conditions::Conditions;
@@ -39,12 +40,16 @@ pub(super) struct Policy<R> {
     pub(super) param_kind: Option<GroupVersionKind>,
     pub(super) conditions: Conditions,
     pub(super) variables: Vec<Variable>,
+    /// Of all expressions but the conditions.
+    pub(super) weight: Weight,
     pub(super) rules: R,
 }
 
 /// What a kind of policy adds.
 pub(super) trait PolicyRules: Sized + Send + Sync {
     fn compile(spec: &Value, environments: &Environments) -> Self;
+
+    fn expressions(&self) -> Vec<&Expression>;
 }
 
 /// Environments with the variables of a policy.
@@ -107,6 +112,10 @@ impl<R: PolicyRules> Policy<R> {
         let params = !spec["paramKind"].is_null();
         let ignore_failure = text(spec, "failurePolicy") == "Ignore";
         let (variables, environments) = variables(spec, params);
+        let rules = R::compile(spec, &environments);
+        let of_variables = variables.iter().map(|variable| &variable.expression);
+        let programs = of_variables.chain(rules.expressions()).filter_map(|e| e.program.as_ref().ok());
+        let weight = programs.map(Weight::of).max().unwrap_or(Weight::Light);
         Self {
             name: text(&object["metadata"], "name").to_owned(),
             version: version(object),
@@ -115,7 +124,8 @@ impl<R: PolicyRules> Policy<R> {
             param_kind: params.then(|| GroupVersionKind::of(&spec["paramKind"])),
             conditions: Conditions::compile(list(spec, "matchConditions"), params, ignore_failure),
             variables,
-            rules: R::compile(spec, &environments),
+            weight,
+            rules,
         }
     }
 }
@@ -164,6 +174,12 @@ impl PolicyRules for Validations {
             annotations: list(spec, "auditAnnotations").iter().map(annotation).collect(),
         }
     }
+
+    fn expressions(&self) -> Vec<&Expression> {
+        let validations = self.validations.iter();
+        let validations = validations.flat_map(|v| [Some(&v.expression), v.message_expression.as_ref()]);
+        validations.flatten().chain(self.annotations.iter().map(|a| &a.expression)).collect()
+    }
 }
 
 impl PolicyRules for Mutations {
@@ -183,6 +199,13 @@ impl PolicyRules for Mutations {
             mutations: list(spec, "mutations").iter().map(mutation).collect(),
             reinvoke: text(spec, "reinvocationPolicy") == "IfNeeded",
         }
+    }
+
+    fn expressions(&self) -> Vec<&Expression> {
+        let expressions = self.mutations.iter().map(|mutation| match mutation {
+            Mutation::Apply(expression) | Mutation::JsonPatch(expression) => expression,
+        });
+        expressions.collect()
     }
 }
 

@@ -4,12 +4,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use capstan_builtin::expressions::types;
 use capstan_cel::limits::RUNTIME_CEL_COST_BUDGET;
-use capstan_cel::{Activation, Budget, ComputedVariables, EvalError, Value as CelValue, run_with_stack};
+use capstan_cel::{
+    Activation, Budget, ComputedVariables, EvalError, Program, Value as CelValue, run_with_stack,
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::access::RequestAuthorizer;
 use super::compiled::{Expression, Variable};
+use crate::blocking;
 
 /// Upstream's text for a policy whose expressions cost too much together.
 pub(in crate::admission) const OUT_OF_BUDGET: &str =
@@ -54,6 +57,25 @@ impl<'a> Subject<'a> {
 /// keep a thread busy for minutes.
 const REQUEST_BUDGET: i64 = 10 * RUNTIME_CEL_COST_BUDGET;
 
+/// A thread needs about a millisecond for it.
+const LIGHT_COST: u64 = 10_000;
+
+/// How long expressions may keep a thread busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::admission) enum Weight {
+    /// At most about a millisecond, whatever the object is.
+    Light,
+    /// Depends on the object: up to seconds. Other requests must not wait for it.
+    Heavy,
+}
+
+impl Weight {
+    /// Of one program.
+    pub(in crate::admission) fn of(program: &Program) -> Self {
+        if program.cost_estimate().max > LIGHT_COST { Self::Heavy } else { Self::Light }
+    }
+}
+
 /// What is left for the expressions about one request.
 pub(in crate::admission) struct RequestBudget(i64);
 
@@ -63,10 +85,18 @@ impl RequestBudget {
     }
 
     /// Runs with a budget of its own, or with what is left if that is less.
-    pub(in crate::admission) fn spend<T>(&mut self, most: i64, run: impl FnOnce(&mut Budget) -> T) -> T {
+    pub(in crate::admission) fn spend<T>(
+        &mut self,
+        most: i64,
+        weight: Weight,
+        run: impl FnOnce(&mut Budget) -> T,
+    ) -> T {
         let granted = most.min(self.0);
         let mut budget = Budget::new(granted);
-        let result = run(&mut budget);
+        let result = match weight {
+            Weight::Light => run(&mut budget),
+            Weight::Heavy => blocking::run(|| run(&mut budget)),
+        };
         self.0 = (self.0 - (granted - budget.remaining())).max(0);
         result
     }
@@ -167,11 +197,34 @@ mod tests {
     #[test]
     fn policies_share_what_is_left_for_a_request() {
         let mut request = RequestBudget::new();
+        let mut spend =
+            |cost| request.spend(RUNTIME_CEL_COST_BUDGET, Weight::Light, |budget| budget.spend(cost)).is_ok();
         for _ in 0..9 {
-            assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(10_000_000)).is_ok());
+            assert!(spend(10_000_000));
         }
-        assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(9_999_999)).is_ok());
-        assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(1)).is_ok());
-        assert!(request.spend(RUNTIME_CEL_COST_BUDGET, |budget| budget.spend(1)).is_err());
+        assert!(spend(9_999_999));
+        assert!(spend(1));
+        assert!(!spend(1));
+    }
+
+    #[test]
+    fn heavy_expressions_do_not_keep_other_tasks_waiting() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
+        let evaluation = async {
+            let (sender, other_task) = std::sync::mpsc::channel();
+            RequestBudget::new().spend(RUNTIME_CEL_COST_BUDGET, Weight::Heavy, |_| {
+                // The only worker is busy with this; another task runs nevertheless.
+                tokio::spawn(async move { sender.send(()) });
+                other_task.recv_timeout(std::time::Duration::from_secs(30)).is_ok()
+            })
+        };
+        assert!(runtime.block_on(runtime.spawn(evaluation)).expect("no panic"));
+    }
+
+    #[tokio::test]
+    async fn one_thread_evaluates_heavy_expressions_itself() {
+        let spent = RequestBudget::new().spend(5, Weight::Heavy, |budget| budget.spend(1));
+        assert!(spent.is_ok());
     }
 }

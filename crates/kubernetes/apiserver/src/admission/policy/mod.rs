@@ -29,7 +29,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use access::RequestAuthorizer;
 use compiled::{Mutations, Validations};
-pub(super) use evaluation::{OUT_OF_BUDGET, RequestBudget, Subject};
+pub(super) use evaluation::{OUT_OF_BUDGET, RequestBudget, Subject, Weight};
 use set::PolicySet;
 
 use super::{

@@ -240,7 +240,8 @@ fn mutated(
         return Err(error.clone());
     }
     let evaluation = Evaluation::new(subject.activation(true), &policy.variables);
-    let value = budget.spend(RUNTIME_CEL_COST_BUDGET, |budget| evaluation.run(expression, budget));
+    let most = RUNTIME_CEL_COST_BUDGET;
+    let value = budget.spend(most, policy.weight, |budget| evaluation.run(expression, budget));
     let value = value.map_err(|OutOfBudget| OUT_OF_BUDGET.to_owned())??;
     match mutation {
         Mutation::Apply(_) => patch::apply(subject.object, &value, schema),

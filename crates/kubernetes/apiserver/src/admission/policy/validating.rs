@@ -203,12 +203,12 @@ fn evaluate(policy: &Policy<Validations>, subject: &Subject<'_>, request: &mut R
         Ok(false) => return Outcome::default(),
         Err(message) => return failed(policy, message),
     }
-    let mut outcome = match request.spend(RUNTIME_CEL_COST_BUDGET, |budget| findings(policy, subject, budget))
-    {
+    let most = RUNTIME_CEL_COST_BUDGET;
+    let mut outcome = match request.spend(most, policy.weight, |budget| findings(policy, subject, budget)) {
         Ok(findings) => Outcome { findings, annotations: Vec::new() },
         Err(OutOfBudget) => return failed(policy, OUT_OF_BUDGET.to_owned()),
     };
-    match request.spend(RUNTIME_CEL_COST_BUDGET, |budget| annotations(policy, subject, budget)) {
+    match request.spend(most, policy.weight, |budget| annotations(policy, subject, budget)) {
         Ok(annotations) => outcome.annotations = annotations,
         Err(OutOfBudget) => return failed(policy, OUT_OF_BUDGET.to_owned()),
     }
