@@ -23,6 +23,8 @@ use crate::strategy;
 /// Limit of rounds of conversions: each step that prunes the object can need it again in every version.
 const ROUNDS: usize = 16;
 
+const SIGNING_REQUESTS: &str = "certificates.k8s.io/certificatesigningrequests";
+
 /// The object with the `managedFields` that result from replacing the current one.
 pub(crate) async fn update(
     call: &Call,
@@ -30,6 +32,10 @@ pub(crate) async fn update(
     object: Value,
     manager: &str,
 ) -> Result<Value> {
+    if current.is_none() && &*call.resource().bucket == SIGNING_REQUESTS {
+        // As upstream 1.36, which cannot track a new one. It starts with the first apply.
+        return Ok(object);
+    }
     let now = call.parts.env.now_rfc3339();
     with_versions(call, |ownership| {
         let empty;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use capstan_schema::field::FieldError;
+use capstan_schema::meta;
+use capstan_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::{Map, Value, json};
 
 use crate::auth::{Attributes, Authorizer, RulesForUser, User};
@@ -118,6 +120,10 @@ fn answer(
     if !decision.reason().is_empty() {
         status.insert("reason".into(), decision.reason().into());
     }
+    let ignored = ignored_selectors(&review["spec"]["resourceAttributes"]);
+    if !ignored.is_empty() {
+        status.insert("evaluationError".into(), ignored.join("; ").into());
+    }
     review["status"] = Value::Object(status);
     Ok(review)
 }
@@ -193,7 +199,44 @@ fn spec_errors(spec: &Value, subject: Subject) -> Vec<FieldError> {
         errors.push(FieldError::invalid("spec.user", "", "at least one of user or group must be specified"));
     }
     for field in ["fieldSelector", "labelSelector"] {
-        errors.extend(selector_error(&resource[field], &format!("spec.resourceAttributes.{field}")));
+        let path = format!("spec.resourceAttributes.{field}");
+        errors.extend(selector_error(&resource[field], &path));
+        let requirements = resource[field]["requirements"].as_array().into_iter().flatten();
+        for (index, requirement) in requirements.enumerate() {
+            let path = format!("{path}.requirements[{index}]");
+            errors.extend(requirement_errors(requirement, field == "labelSelector", &path));
+        }
+    }
+    errors
+}
+
+/// As upstream, operators that are not known are no error: a newer client may have them.
+fn requirement_errors(requirement: &Value, of_labels: bool, path: &str) -> Vec<FieldError> {
+    let key = text(&requirement["key"]);
+    let values: Vec<&str> = requirement["values"].as_array().into_iter().flatten().map(text).collect();
+    let mut errors = Vec::new();
+    if key.is_empty() && !of_labels {
+        errors.push(FieldError::required(format!("{path}.key"), "must be specified"));
+    }
+    match text(&requirement["operator"]) {
+        "In" | "NotIn" if values.is_empty() => errors.push(FieldError::required(
+            format!("{path}.values"),
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )),
+        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(FieldError::forbidden(
+            format!("{path}.values"),
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )),
+        _ => {}
+    }
+    if of_labels {
+        let wrong = meta::qualified_name(key).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid(format!("{path}.key"), key, why)));
+        for (index, value) in values.iter().enumerate() {
+            let wrong = meta::label_value(value).into_iter();
+            let path = format!("{path}.values[{index}]");
+            errors.extend(wrong.map(|why| FieldError::invalid(path.clone(), *value, why)));
+        }
     }
     errors
 }
@@ -214,6 +257,43 @@ fn selector_error(selector: &Value, path: &str) -> Option<FieldError> {
         )),
         _ => None,
     }
+}
+
+/// What the review says about selectors that cannot be read. RBAC has no rules about selectors, so the others change
+/// nothing either.
+fn ignored_selectors(resource: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for (field, readable) in [
+        ("fieldSelector", field_requirement as fn(&Value) -> bool),
+        ("labelSelector", label_requirement as fn(&Value) -> bool),
+    ] {
+        let selector = &resource[field];
+        let requirements = selector["requirements"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let raw = text(&selector["rawSelector"]);
+        let (read, all) = if requirements.is_empty() {
+            let parsed = match field {
+                "fieldSelector" => FieldSelector::parse(raw).is_ok(),
+                _ => LabelSelector::parse(raw).is_ok(),
+            };
+            (usize::from(parsed || raw.is_empty()), 1)
+        } else {
+            (requirements.iter().filter(|requirement| readable(requirement)).count(), requirements.len())
+        };
+        if read < all {
+            let partially = if read > 0 { "partially " } else { "" };
+            found.push(format!("spec.resourceAttributes.{field} {partially}ignored due to parse error"));
+        }
+    }
+    found
+}
+
+fn field_requirement(requirement: &Value) -> bool {
+    let values = requirement["values"].as_array().map_or(0, Vec::len);
+    values == 1 && matches!(text(&requirement["operator"]), "In" | "NotIn")
+}
+
+fn label_requirement(requirement: &Value) -> bool {
+    LabelSelector::from_object(&json!({"matchExpressions": [requirement]})).is_ok()
 }
 
 /// Reviews have no identity; their metadata may only have what the server adds itself.
