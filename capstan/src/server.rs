@@ -64,6 +64,9 @@ pub struct ApiArgs {
     /// Accept tokens of OpenID Connect issuers: an AuthenticationConfiguration (apiserver.config.k8s.io/v1)
     #[arg(long, value_name = "FILE")]
     authentication_config: Option<PathBuf>,
+    /// Network that cluster IPs of Services are allocated from; the ServiceCIDR kubernetes keeps that of the first start
+    #[arg(long, value_name = "CIDR", default_value_t)]
+    service_cluster_ip_range: ServiceRange,
     #[command(flatten)]
     audit: LogArgs,
     #[command(flatten)]
@@ -233,7 +236,7 @@ impl Server {
         let address = listener.local_addr()?;
         let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
         let config = config.with_cipher(cipher(encryption.as_ref()));
-        let config = config.with_services(ServiceRange::default()).with_pod_admission();
+        let config = config.with_services(args.service_cluster_ip_range).with_pod_admission();
         let mut config =
             config.with_connections(args.limits.connections()).with_in_flight(args.limits.requests());
         if let Some(oidc) = args.oidc()? {

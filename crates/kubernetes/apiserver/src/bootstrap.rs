@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::auth::rbac::{self, Reconciliation};
 use crate::call::Call;
-use crate::controllers::flow_control;
+use crate::controllers::{flow_control, service_addresses};
+use crate::health::Stage;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
 use crate::parts::ServerParts;
 use crate::pipeline::create_object;
 use crate::pipeline::{Change, Step, change};
-use crate::services::ServiceRange;
+use crate::services::{DEFAULT_CIDR, ServiceRange};
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
 
@@ -24,6 +25,7 @@ pub(crate) async fn policy(parts: &Arc<ServerParts>) -> Result<()> {
     for object in rbac::bootstrap_policy() {
         reconcile(parts, object).await?;
     }
+    parts.startup.reach(Stage::Roles);
     flow_control::ensure(parts).await
 }
 
@@ -38,12 +40,85 @@ pub(crate) async fn objects(parts: &Arc<ServerParts>) -> Result<()> {
         )
         .await?;
     }
+    parts.startup.reach(Stage::Namespaces);
     if parts.pod_admission {
         for class in system_priority_classes() {
             ensure(parts, "scheduling.k8s.io", "priorityclasses", class).await?;
         }
     }
-    ensure(parts, "", "services", kubernetes_service(parts)).await
+    parts.startup.reach(Stage::PriorityClasses);
+    service_objects(parts).await?;
+    parts.startup.reach(Stage::Services);
+    Ok(())
+}
+
+/// The range of cluster IPs and the `kubernetes` Service.
+pub(crate) async fn service_objects(parts: &Arc<ServerParts>) -> Result<()> {
+    let Some(services) = &parts.services else {
+        return ensure(parts, "", "services", kubernetes_service(parts)).await;
+    };
+    service_range(parts, services.range()).await?;
+    // A crash may have left the address without its Service.
+    let address = services.range().first().to_string();
+    service_addresses::check_address(parts, &address).await?;
+    match ensure(parts, "", "services", kubernetes_service(parts)).await {
+        // Somebody has taken the address: the others work without this Service, and it is created when it is free.
+        Err(status) if status.reason == "Invalid" => {
+            tracing::warn!(error = %status, "the Service kubernetes cannot be created");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// The default ServiceCIDR with its condition. As upstream, one of another range is left alone: Services have its
+/// addresses.
+async fn service_range(parts: &Arc<ServerParts>, range: ServiceRange) -> Result<()> {
+    let range = range.to_string();
+    let object = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": DEFAULT_CIDR},
+        "spec": {"cidrs": [range]},
+    });
+    ensure(parts, "networking.k8s.io", "servicecidrs", object.clone()).await?;
+    let Some(call) = call(parts, "networking.k8s.io", "servicecidrs", &object) else { return Ok(()) };
+    let Some(entry) = parts.store.get(&call.resource().bucket, &call.key()) else { return Ok(()) };
+    let stored = call.load(&entry).await?;
+    if stored["spec"]["cidrs"] != json!([range]) {
+        let stored = &stored["spec"]["cidrs"];
+        tracing::warn!(
+            %stored, configured = range,
+            "the ServiceCIDR kubernetes has another range than configured, and stays"
+        );
+        return Ok(());
+    }
+    let known = stored["status"]["conditions"].as_array().into_iter().flatten();
+    if stored.is_terminating() || known.into_iter().any(|c| c["type"] == "Ready" && c["status"] != "Unknown")
+    {
+        return Ok(());
+    }
+    let options = WriteOptions {
+        field_manager: "kubernetes-service-cidr-controller".into(),
+        force: Some(true),
+        ..WriteOptions::default()
+    };
+    match change(&call.on("status"), &RangeReady, &options, WriteKind::Apply).await {
+        Err(status) if status.reason != "NotFound" => Err(status),
+        _ => Ok(()),
+    }
+}
+
+struct RangeReady;
+
+impl Change for RangeReady {
+    fn step(&self, call: &Call, _: &Value) -> Result<Step> {
+        Ok(Step::Apply(json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": call.name()},
+            "status": {"conditions": [{
+                "type": "Ready", "status": "True", "message": "Kubernetes default Service CIDR is ready",
+                "lastTransitionTime": call.parts.env.now_rfc3339(),
+            }]},
+        })))
+    }
 }
 
 /// The classes of Pods that a cluster cannot work without.

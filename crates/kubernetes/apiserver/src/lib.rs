@@ -64,4 +64,4 @@ pub use flow_control::InFlightLimits;
 pub use local::LocalTransport;
 pub use reply::{Reply, ReplyBody};
 pub use server::Server;
-pub use services::ServiceRange;
+pub use services::{ServiceRange, ServiceRangeError};

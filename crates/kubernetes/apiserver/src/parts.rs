@@ -31,6 +31,7 @@ use crate::discovery::Discovery;
 use crate::flow_control::FlowControl;
 use crate::front::Connections;
 use crate::http::options::Query;
+use crate::health::Startup;
 use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::openapi::OpenApi;
@@ -77,6 +78,8 @@ pub(crate) struct ServerParts {
     pub pod_admission: bool,
 }
 
+    /// How far the start is.
+    pub startup: Startup,
 impl ServerParts {
     /// Assembles a server: the parts in their default order, with the given configuration.
     pub fn assemble(
@@ -142,6 +145,7 @@ impl ServerParts {
     }
 
     /// Rejects with 403 unless the authorizer allows it.
+            startup: Startup::default(),
     pub fn authorize(&self, attributes: &Attributes) -> Result<()> {
         let decision = self.authorizer.authorize(attributes);
         if decision.allowed() { Ok(()) } else { Err(crate::auth::forbidden(attributes, decision.reason())) }

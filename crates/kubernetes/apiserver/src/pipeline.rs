@@ -145,11 +145,17 @@ async fn create(
             value,
             expect: Expect::Absent,
         };
+        let recorded = services::record(call, &object, None).await?;
         match call.commit(object, put).await {
             Ok(written) => return call.answer(StatusCode::CREATED, written).await,
-            Err(status) if status.reason == "Conflict" && attempts > 0 => {}
-            Err(status) if status.reason == "Conflict" => return Err(exists()),
-            Err(status) => return Err(status),
+            Err(status) => {
+                recorded.undo(call).await;
+                match &*status.reason {
+                    "Conflict" if attempts > 0 => {}
+                    "Conflict" => return Err(exists()),
+                    _ => return Err(status),
+                }
+            }
         }
     }
 }
@@ -274,10 +280,17 @@ async fn update(
         value,
         expect: Expect::Revision(entry.revision),
     };
+    let recorded = services::record(call, &object, Some(&current)).await?;
+    let given_up = services::given_up(call, &object, &current);
     match call.commit(object, put).await {
-        Ok(written) => call.answer(StatusCode::OK, written).await.map(Some),
-        Err(status) if status.reason == "Conflict" => Ok(None),
-        Err(status) => Err(status),
+        Ok(written) => {
+            services::release(call, &given_up).await;
+            call.answer(StatusCode::OK, written).await.map(Some)
+        }
+        Err(status) => {
+            recorded.undo(call).await;
+            if status.reason == "Conflict" { Ok(None) } else { Err(status) }
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::call::Call;
 use crate::config::{Config, Policy, StartError};
 use crate::digest::Digest;
 use crate::flow_control::Classification;
+use crate::health::Stage;
 use crate::http::body;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
@@ -49,15 +50,20 @@ impl Server {
         let (store, policy) = config.open_store()?;
         let (followers, changes) = controllers::channels();
         let parts = Arc::new(ServerParts::assemble(config, store, pki, followers)?);
+        parts.startup.reach(Stage::Assembled);
         crate::crd::controller::load(&parts);
+        parts.startup.reach(Stage::Definitions);
         controllers::start(&Arc::downgrade(&parts), changes);
+        parts.startup.reach(Stage::Controllers);
         if let Policy::Reconcile(place) = policy {
             bootstrap::policy(&parts).await.map_err(StartError::Bootstrap)?;
             if let Some(place) = place {
                 place.0.get_or_init(|| parts.store.seed());
             }
         }
+        parts.startup.reach(Stage::FlowControl);
         bootstrap::objects(&parts).await.map_err(StartError::Bootstrap)?;
+        parts.startup.reach(Stage::Done);
         Ok(Self { parts })
     }
 

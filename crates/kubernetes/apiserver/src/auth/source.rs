@@ -29,6 +29,10 @@ pub mod bucket {
     pub const NODES: &str = "/nodes";
     pub const NAMESPACES: &str = "/namespaces";
     pub const SERVICES: &str = "/services";
+    pub const IP_ADDRESSES: &str = "networking.k8s.io/ipaddresses";
+    pub const SERVICE_CIDRS: &str = "networking.k8s.io/servicecidrs";
+    pub const PERSISTENT_VOLUMES: &str = "/persistentvolumes";
+    pub const PERSISTENT_VOLUME_CLAIMS: &str = "/persistentvolumeclaims";
     pub const ENDPOINTS: &str = "/endpoints";
     pub const ENDPOINT_SLICES: &str = "discovery.k8s.io/endpointslices";
     pub const FLOW_SCHEMAS: &str = "flowcontrol.apiserver.k8s.io/flowschemas";

@@ -6,6 +6,7 @@
 //!                     ├──► namespaces     contents of terminating namespaces
 //!                     ├──► accounts       default ServiceAccount and kube-root-ca.crt per namespace
 //!                     ├──► token_secrets  tokens in Secrets that request one
+//!                     ├──► service_addresses  the default ServiceCIDR, one IPAddress per cluster IP
 //!                     ├──► quotas         usage of each ResourceQuota
 //!                     ├──► roles          aggregated ClusterRoles
 //!                     ├──► policy_types   type checks of ValidatingAdmissionPolicies
@@ -24,6 +25,7 @@ mod policy_types;
 mod quotas;
 pub(crate) mod retry;
 pub(crate) mod roles;
+pub(crate) mod service_addresses;
 mod token_secrets;
 
 use std::sync::{Arc, Weak};
@@ -65,7 +67,7 @@ impl Follower {
     }
 }
 
-const FOLLOWERS: usize = 9;
+const FOLLOWERS: usize = 10;
 
 /// The buckets that each controller watches, in the order of [`start`].
 const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
@@ -78,6 +80,7 @@ const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
     roles::watches,
     policy_types::watches,
     flow_control::watches,
+    service_addresses::watches,
 ];
 
 fn everything(_: &str) -> bool {
@@ -86,7 +89,7 @@ fn everything(_: &str) -> bool {
 
 /// Starts all controllers. They end when the server shuts down and its channels close.
 pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
-    let [a, b, c, d, e, f, g, h, i] = changes;
+    let [a, b, c, d, e, f, g, h, i, j] = changes;
     tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), parts.clone(), a));
     tokio::spawn(garbage::run(parts.clone(), b));
     tokio::spawn(keyed::run(namespaces::Namespaces::default(), parts.clone(), c));
@@ -96,6 +99,9 @@ pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
     tokio::spawn(roles::run(parts.clone(), g));
     tokio::spawn(keyed::run(policy_types::PolicyTypes, parts.clone(), h));
     tokio::spawn(flow_control::run(parts.clone(), i));
+    if alive(parts).is_some_and(|parts| parts.services.is_some()) {
+        tokio::spawn(keyed::run(service_addresses::ServiceAddresses, parts.clone(), j));
+    }
     tokio::spawn(housekeeping::run(parts.clone()));
 }
 

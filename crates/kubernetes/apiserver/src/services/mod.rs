@@ -2,7 +2,10 @@
 //!
 //! An index of what Services have is built from the store on first use and follows every commit. A request that
 //! allocates enters its choice into the index before it writes; when it ends, the index takes what is stored, so that
-//! a failed request leaves nothing behind.
+//! a failed request leaves nothing behind. `addresses.rs` records every cluster IP as an IPAddress, as upstream.
+
+mod addresses;
+mod range;
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,13 +20,17 @@ use capstan_store::Store;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::auth::bucket::SERVICES;
+use crate::auth::bucket::{IP_ADDRESSES, SERVICE_CIDRS, SERVICES};
 use crate::call::Call;
 use crate::digest::Digest;
 use crate::http::options::DeleteOptions;
 use crate::object::{self, Meta};
 use crate::status::{Result, Status};
 use crate::verbs::delete::delete_object;
+
+pub(crate) use addresses::{MANAGED_BY, MANAGER, ensure_recorded, record, release};
+pub(crate) use range::DEFAULT_CIDR;
+pub use range::{ServiceRange, ServiceRangeError};
 
 /// Ports of nodes, as upstream's default.
 const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
@@ -34,54 +41,16 @@ const DRY_RUN_PORT: i64 = 32768;
 const TAKEN_ADDRESS: &str = "provided IP is already allocated";
 const TAKEN_PORT: &str = "provided port is already allocated";
 
-/// The addresses of Services: an IPv4 network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServiceRange {
-    network: Ipv4Addr,
-    prefix: u8,
-}
-
-impl Default for ServiceRange {
-    /// kube-apiserver's default.
-    fn default() -> Self {
-        Self { network: Ipv4Addr::new(10, 0, 0, 0), prefix: 24 }
-    }
-}
-
-impl ServiceRange {
-    /// `None` unless the network has 8 to 1,048,576 addresses.
-    pub fn new(network: Ipv4Addr, prefix: u8) -> Option<Self> {
-        let mask = u32::MAX.checked_shl(32 - u32::from(prefix))?;
-        let sized = (12..=29).contains(&prefix);
-        sized.then(|| Self { network: Ipv4Addr::from(u32::from(network) & mask), prefix })
-    }
-
-    /// Addresses that can be allocated: all but that of the network and the broadcast address.
-    fn addresses(self) -> RangeInclusive<u32> {
-        let first = u32::from(self.network);
-        first + 1..=first + (1 << (32 - self.prefix)) - 2
-    }
-
-    /// The address of the `kubernetes` Service.
-    pub(crate) fn first(self) -> Ipv4Addr {
-        Ipv4Addr::from(*self.addresses().start())
-    }
-
-    fn contains(self, address: Ipv4Addr) -> bool {
-        self.addresses().contains(&u32::from(address))
-    }
-
-    /// The first addresses are for clients that name one.
-    fn reserved(self) -> u32 {
-        ((1_u32 << (32 - self.prefix)) / 16).clamp(16, 256)
-    }
-}
-
 /// What Services have.
 #[derive(Default)]
 struct Taken {
     /// Whether the store was read.
     read: bool,
+    /// The ranges of ready ServiceCIDRs, and the revision of the bucket they were read at.
+    ranges: Vec<ServiceRange>,
+    ranges_at: u64,
+    /// Addresses that a Service had until its last change, for the controller to look at.
+    freed: BTreeSet<Ipv4Addr>,
     addresses: HashMap<Ipv4Addr, Arc<str>>,
     ports: HashMap<u16, Arc<str>>,
     /// By key of the Service.
@@ -98,6 +67,7 @@ impl Taken {
     fn set(&mut self, key: &str, service: Option<&Value>) {
         if let Some(before) = self.holdings.remove(key) {
             before.addresses.iter().for_each(|address| drop(self.addresses.remove(address)));
+            self.freed.extend(&before.addresses);
             before.ports.iter().for_each(|port| drop(self.ports.remove(port)));
         }
         let Some(service) = service else { return };
@@ -160,8 +130,28 @@ impl ServiceAllocator {
         Arc::new(Self { range, env, store, taken: Mutex::default() })
     }
 
+    /// The range that the server is configured with.
     pub fn range(&self) -> ServiceRange {
         self.range
+    }
+
+    /// Whether a Service has an address, or a request is about to give it to one.
+    pub fn holds(&self, key: &str, address: Ipv4Addr) -> bool {
+        self.taken.lock().addresses.get(&address).is_some_and(|holder| **holder == *key)
+    }
+
+    /// The key of the Service that has an address.
+    pub fn holder(&self, address: Ipv4Addr) -> Option<Arc<str>> {
+        let mut taken = self.taken.lock();
+        self.read(&mut taken);
+        taken.addresses.get(&address).cloned()
+    }
+
+    /// Addresses that were given up since the last call and that no Service has.
+    pub fn take_freed(&self) -> Vec<Ipv4Addr> {
+        let mut taken = self.taken.lock();
+        let freed = std::mem::take(&mut taken.freed);
+        freed.into_iter().filter(|address| !taken.addresses.contains_key(address)).collect()
     }
 
     /// Takes over what is stored of a Service, after a commit.
@@ -171,6 +161,16 @@ impl ServiceAllocator {
             let stored = self.store.get(SERVICES, key);
             let stored: Option<Value> = stored.and_then(|entry| serde_json::from_slice(&entry.value).ok());
             taken.set(key, stored.as_ref());
+        }
+    }
+
+    fn read(&self, taken: &mut Taken) {
+        if !taken.read {
+            for entry in self.store.snapshot(SERVICES).range("", None) {
+                let stored: Option<Value> = serde_json::from_slice(&entry.value).ok();
+                taken.set(&entry.key, stored.as_ref());
+            }
+            taken.read = true;
         }
     }
 
@@ -185,15 +185,15 @@ impl ServiceAllocator {
         services::initialise(service, old).map_err(|errors| Status::invalid("", "Service", &name, errors))?;
         let key = object::key(service.namespace(), &name);
         let mut taken = self.taken.lock();
-        if !taken.read {
-            for entry in self.store.snapshot(SERVICES).range("", None) {
-                let stored: Option<Value> = serde_json::from_slice(&entry.value).ok();
-                taken.set(&entry.key, stored.as_ref());
-            }
-            taken.read = true;
+        self.read(&mut taken);
+        let revision = self.store.bucket_revision(SERVICE_CIDRS);
+        if taken.ranges_at != revision {
+            taken.ranges = range::ready(&self.store);
+            taken.ranges_at = revision;
         }
         let mut operation = Operation {
-            range: self.range,
+            ranges: taken.ranges.clone(),
+            store: &self.store,
             env: &self.env,
             taken: &mut taken,
             key: key.as_str().into(),
@@ -211,7 +211,9 @@ impl ServiceAllocator {
 
 /// The allocations of one request.
 struct Operation<'a> {
-    range: ServiceRange,
+    /// The default range first.
+    ranges: Vec<ServiceRange>,
+    store: &'a Store<Digest>,
     env: &'a Env,
     taken: &'a mut Taken,
     key: Arc<str>,
@@ -272,38 +274,44 @@ impl Operation<'_> {
     }
 
     fn named_address(&mut self, asked: Ipv4Addr) -> Result<(), String> {
-        if !self.range.contains(asked) {
-            return Err(if self.dry_run {
-                let ServiceRange { network, prefix } = self.range;
-                format!(
-                    "the provided IP ({asked}) is not in the valid range. The range of valid IPs is \
-                     {network}/{prefix}"
-                )
-            } else {
-                "the provided network does not match the current range".to_owned()
+        if !self.ranges.iter().any(|range| range.contains(asked)) {
+            return Err(match self.ranges.first() {
+                Some(range) if self.dry_run => {
+                    format!(
+                        "the provided IP ({asked}) is not in the valid range. The range of valid IPs is {range}"
+                    )
+                }
+                _ => "the provided network does not match the current range".to_owned(),
             });
         }
         // As upstream, a dry run does not look.
         if self.dry_run {
             return Ok(());
         }
-        if self.taken.addresses.contains_key(&asked) {
+        if self.is_taken(asked) {
             return Err(TAKEN_ADDRESS.to_owned());
         }
         self.taken.take_address(&self.key, asked);
         Ok(())
     }
 
+    /// By a Service, or by an IPAddress that somebody has created.
+    fn is_taken(&self, address: Ipv4Addr) -> bool {
+        self.taken.addresses.contains_key(&address)
+            || self.store.get(IP_ADDRESSES, &address.to_string()).is_some()
+    }
+
     fn any_address(&mut self) -> Option<Ipv4Addr> {
         if self.dry_run {
             // As upstream: an address that no Service has.
-            return Some(self.range.network);
+            return self.ranges.first().map(|range| range.network());
         }
-        let (first, last) = self.range.addresses().into_inner();
-        let middle = first + self.range.reserved() - 1;
-        let upper = rotated(self.env, middle.min(last)..=last);
-        let lower = rotated(self.env, first..=middle.min(last));
-        let found = upper.chain(lower).map(Ipv4Addr::from).find(|a| !self.taken.addresses.contains_key(a))?;
+        let found = self.ranges.iter().find_map(|range| {
+            let (first, last) = range.addresses().into_inner();
+            let middle = (first + range.reserved() - 1).min(last);
+            let all = rotated(self.env, middle..=last).chain(rotated(self.env, first..=middle));
+            all.map(Ipv4Addr::from).find(|address| !self.is_taken(*address))
+        })?;
         self.taken.take_address(&self.key, found);
         Some(found)
     }
@@ -462,18 +470,22 @@ pub(crate) fn allocate(
     dry_run: bool,
 ) -> Result<Option<Reservation>> {
     match &call.parts.services {
-        Some(allocator) if &*call.resource().bucket == SERVICES && call.subresource().is_empty() => {
-            allocator.allocate(object, old, dry_run)
-        }
+        Some(allocator) if is_service(call) => allocator.allocate(object, old, dry_run),
         _ => Ok(None),
     }
 }
 
-/// Deletes the Endpoints of a deleted Service, so that a new one of the same name does not start with them.
+fn is_service(call: &Call) -> bool {
+    &*call.resource().bucket == SERVICES && call.subresource().is_empty()
+}
+
+/// Deletes what belongs to a deleted Service: its Endpoints, so that a new one of the same name does not start with
+/// them, and its IPAddresses.
 pub(crate) async fn after_delete(call: &Call, service: &Value) {
     if call.parts.services.is_none() || &*call.resource().bucket != SERVICES {
         return;
     }
+    release(call, &cluster_addresses(service)).await;
     let Some(endpoints) = call.registry.find("", "v1", "endpoints").cloned() else { return };
     let call = call.parts.internal_call("system:apiserver", endpoints, service.namespace(), service.name());
     match delete_object(&call, &call.key(), &DeleteOptions::default()).await {
@@ -482,4 +494,17 @@ pub(crate) async fn after_delete(call: &Call, service: &Value) {
         }
         _ => {}
     }
+}
+
+/// The addresses that a Service has no more after an update.
+pub(crate) fn given_up(call: &Call, service: &Value, old: &Value) -> BTreeSet<Ipv4Addr> {
+    if call.parts.services.is_none() || !is_service(call) {
+        return BTreeSet::new();
+    }
+    &cluster_addresses(old) - &cluster_addresses(service)
+}
+
+/// The IPv4 addresses of a Service.
+pub(crate) fn cluster_addresses(service: &Value) -> BTreeSet<Ipv4Addr> {
+    texts(service, "clusterIPs").into_iter().filter_map(address).collect()
 }

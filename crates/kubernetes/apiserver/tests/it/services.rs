@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use crate::client::Client;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
+const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
+const RANGES: &str = "/apis/networking.k8s.io/v1/servicecidrs";
+const MERGE: &str = "application/merge-patch+json";
 
 async fn start() -> Client {
     Client::with(Config::in_memory().with_services(ServiceRange::default())).await
@@ -110,4 +113,145 @@ async fn endpoints_are_deleted_with_their_service() {
     client.create("/api/v1/namespaces/default/endpoints", &endpoints).await;
     assert_eq!(client.delete(&format!("{SERVICES}/a")).await.0, 200);
     assert_eq!(client.get("/api/v1/namespaces/default/endpoints/a").await.0, 404);
+}
+
+#[tokio::test]
+async fn every_cluster_ip_is_an_address_object_of_its_service() {
+    let client = start().await;
+    let (_, address) = client.get(&format!("{ADDRESSES}/10.0.0.1")).await;
+    assert_eq!(
+        address["spec"],
+        json!({"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}})
+    );
+    assert_eq!(
+        address["metadata"]["labels"],
+        json!({
+            "ipaddress.kubernetes.io/ip-family": "IPv4",
+            "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+        })
+    );
+    let fixed = json!({"clusterIP": "10.0.0.9", "ports": [{"port": 80}]});
+    client.create(SERVICES, &service("a", fixed.clone())).await;
+    let path = format!("{ADDRESSES}/10.0.0.9");
+    assert_eq!(client.get(&path).await.1["spec"]["parentRef"]["name"], "a");
+    let external = json!({"spec": {"type": "ExternalName", "externalName": "x.example.com", "ports": null}});
+    client.patch(&format!("{SERVICES}/a"), MERGE, &external).await;
+    assert_eq!(client.get(&path).await.0, 404, "given up with the type");
+    client.create(SERVICES, &service("b", fixed.clone())).await;
+    // A second Service of the name is refused, and leaves no address behind.
+    let other = json!({"clusterIP": "10.0.0.10", "ports": [{"port": 80}]});
+    assert_eq!(client.create(SERVICES, &service("b", other)).await.0, 409);
+    assert_eq!(client.get(&format!("{ADDRESSES}/10.0.0.10")).await.0, 404);
+    client.delete(&format!("{SERVICES}/b")).await;
+    assert_eq!(client.get(&path).await.0, 404, "deleted with its Service");
+}
+
+#[tokio::test]
+async fn addresses_belong_to_whoever_creates_the_object() {
+    let client = start().await;
+    let object = |name: &str, labels: Value, parent: Value| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+            "metadata": {"name": name, "labels": labels}, "spec": {"parentRef": parent},
+        })
+    };
+    let gateway = json!({"group": "gateway.networking.k8s.io", "resource": "gateways", "name": "g"});
+    assert_eq!(client.create(ADDRESSES, &object("10.0.0.50", json!({}), gateway.clone())).await.0, 201);
+    let taken = json!({"clusterIP": "10.0.0.50", "ports": [{"port": 80}]});
+    let (code, refused) = client.create(SERVICES, &service("a", taken)).await;
+    assert_eq!(code, 422);
+    assert_eq!(
+        refused["message"],
+        "Service \"a\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.50\"]: failed to allocate IP \
+         10.0.0.50: provided IP is already allocated"
+    );
+    let (code, refused) = client.create(ADDRESSES, &object("10.0.0.050", json!({}), gateway)).await;
+    assert_eq!((code, refused["reason"].as_str()), (422, Some("Invalid")), "{refused}");
+
+    // One that is deleted under its Service comes back.
+    client.delete(&format!("{ADDRESSES}/10.0.0.1")).await;
+    client.until(&format!("{ADDRESSES}/10.0.0.1"), |(code, _)| *code == 200).await;
+    // One whose Service does not exist goes, as after a crash between the two writes.
+    let labels = json!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
+    let parent = json!({"resource": "services", "namespace": "default", "name": "gone"});
+    client.create(ADDRESSES, &object("10.0.0.60", labels, parent)).await;
+    client.until(&format!("{ADDRESSES}/10.0.0.60"), |(code, _)| *code == 404).await;
+}
+
+#[tokio::test]
+async fn services_get_addresses_of_every_ready_range() {
+    let range: ServiceRange = "10.7.0.0/29".parse().expect("a range");
+    let client = Client::with(Config::in_memory().with_services(range)).await;
+    let (_, kubernetes) = client.get(&format!("{RANGES}/kubernetes")).await;
+    assert_eq!(kubernetes["spec"], json!({"cidrs": ["10.7.0.0/29"]}));
+    let ready = &kubernetes["status"]["conditions"][0];
+    assert_eq!((ready["type"].as_str(), ready["status"].as_str()), (Some("Ready"), Some("True")));
+    assert_eq!(ready["message"], "Kubernetes default Service CIDR is ready");
+    for i in 0..5 {
+        assert_eq!(client.create(SERVICES, &service(&format!("s{i}"), web())).await.0, 201);
+    }
+    assert_eq!(client.create(SERVICES, &service("more", web())).await.0, 500, "the range is full");
+    let more = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "more"},
+        "spec": {"cidrs": ["10.8.0.0/24"]},
+    });
+    assert_eq!(client.create(RANGES, &more).await.0, 201);
+    assert_eq!(client.create(SERVICES, &service("more", web())).await.0, 500, "nobody says that it is ready");
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let status = json!({"status": {"conditions": [condition]}});
+    assert_eq!(client.patch(&format!("{RANGES}/more/status"), MERGE, &status).await.0, 200);
+    let (code, created) = client.create(SERVICES, &service("more", web())).await;
+    assert_eq!(code, 201, "{created}");
+    assert!(created["spec"]["clusterIP"].as_str().is_some_and(|ip| ip.starts_with("10.8.0.")), "{created}");
+
+    let (code, refused) =
+        client.patch(&format!("{RANGES}/more"), MERGE, &json!({"spec": {"cidrs": ["10.9.0.0/24"]}})).await;
+    assert_eq!((code, refused["reason"].as_str()), (422, Some("Invalid")), "ranges do not change");
+    client.delete(&format!("{RANGES}/kubernetes")).await;
+    client
+        .until(&format!("{RANGES}/kubernetes"), |(_, found)| found["status"]["conditions"].is_array())
+        .await;
+}
+
+/// A data directory with an IPAddress and without the `kubernetes` Service, as after a crash between the two writes.
+async fn without_kubernetes(dir: &std::path::Path, labels: Value) -> Client {
+    let before = Client::with(Config::on_disk(dir)).await;
+    let address = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+        "metadata": {"name": "10.0.0.1", "labels": labels},
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}},
+    });
+    assert_eq!(before.create(ADDRESSES, &address).await.0, 201);
+    assert_eq!(before.delete(&format!("{SERVICES}/kubernetes")).await.0, 200);
+    before.server().store().close().await;
+    drop(before);
+    Client::with(Config::on_disk(dir).with_services(ServiceRange::default())).await
+}
+
+#[tokio::test]
+async fn a_server_starts_with_what_a_crash_has_left_of_its_service() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let managed = json!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
+    let client = without_kubernetes(dir.path(), managed).await;
+    assert_eq!(client.get(&format!("{SERVICES}/kubernetes")).await.1["spec"]["clusterIP"], "10.0.0.1");
+    assert_eq!(client.get(&format!("{ADDRESSES}/10.0.0.1")).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_server_starts_although_somebody_has_the_address_of_its_service() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let client = without_kubernetes(dir.path(), json!({})).await;
+    assert_eq!(client.get(&format!("{SERVICES}/kubernetes")).await.0, 404);
+    client.delete(&format!("{ADDRESSES}/10.0.0.1")).await;
+    client.until(&format!("{SERVICES}/kubernetes"), |(code, _)| *code == 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn servers_with_several_threads_start() {
+    for _ in 0..10 {
+        let client = start().await;
+        assert_eq!(client.get(&format!("{ADDRESSES}/10.0.0.1")).await.0, 200);
+    }
 }
