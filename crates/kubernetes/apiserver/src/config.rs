@@ -113,8 +113,9 @@ impl Config {
         self
     }
 
-    /// Completes Pods as kube-apiserver's admission does: limits, service account and its token, priority,
-    /// tolerations. Not for simulated clusters, which have thousands of Pods that nobody reads.
+    /// Completes Pods, claims, volumes, Ingresses and nodes as kube-apiserver's admission does: limits, service account
+    /// and its token, priority, tolerations, default classes, protection, taints. Not for simulated clusters, which have
+    /// thousands of Pods that nobody reads.
     #[must_use]
     pub fn with_pod_admission(mut self) -> Self {
         self.pod_admission = true;

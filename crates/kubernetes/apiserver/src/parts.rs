@@ -13,8 +13,9 @@ use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::policy::Policies;
 use crate::admission::webhook::Webhooks;
 use crate::admission::{
-    Admission, AuditAnnotations, CertificateSubjectRestriction, DefaultTolerationSeconds, LimitRanger,
-    Priority, RuntimeClasses, ServiceAccountAdmission, Warnings,
+    Admission, AuditAnnotations, CertificateSubjectRestriction, DefaultIngressClass,
+    DefaultTolerationSeconds, LimitRanger, Priority, RuntimeClasses, ServiceAccountAdmission,
+    SignerPermissions, Storage, TaintNodes, Warnings,
 };
 use crate::audit::Audit;
 use crate::auth::rbac::Rbac;
@@ -30,8 +31,8 @@ use crate::digest::Digest;
 use crate::discovery::Discovery;
 use crate::flow_control::FlowControl;
 use crate::front::Connections;
-use crate::http::options::Query;
 use crate::health::Startup;
+use crate::http::options::Query;
 use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::openapi::OpenApi;
@@ -74,12 +75,13 @@ pub(crate) struct ServerParts {
     pub quota_locks: QuotaLocks,
     /// Addresses and ports of Services, if the server allocates them.
     pub services: Option<Arc<ServiceAllocator>>,
-    /// Whether Pods are completed, for which the system's priority classes are needed.
+    /// Whether objects are completed as kube-apiserver's admission does, for which the system's priority classes are
+    /// needed.
     pub pod_admission: bool,
-}
-
     /// How far the start is.
     pub startup: Startup,
+}
+
 impl ServerParts {
     /// Assembles a server: the parts in their default order, with the given configuration.
     pub fn assemble(
@@ -106,9 +108,13 @@ impl ServerParts {
         if config.pod_admission {
             admission.push(LimitRanger::new(objects.clone()));
             admission.push(ServiceAccountAdmission::new(objects.clone(), env.clone()));
+            admission.push(Arc::new(TaintNodes));
             admission.push(Priority::new(objects.clone()));
             admission.push(Arc::new(DefaultTolerationSeconds));
+            admission.push(Storage::new(objects.clone()));
             admission.push(RuntimeClasses::new(objects.clone()));
+            admission.push(SignerPermissions::new(authorizer.clone()));
+            admission.push(DefaultIngressClass::new(objects.clone()));
         }
         let mut conversions = Conversions::new(client.clone(), env.clone());
         for kinds in &config.kinds {
@@ -139,13 +145,13 @@ impl ServerParts {
             quota_locks: QuotaLocks::default(),
             services,
             pod_admission: config.pod_admission,
+            startup: Startup::default(),
             store,
             env,
         })
     }
 
     /// Rejects with 403 unless the authorizer allows it.
-            startup: Startup::default(),
     pub fn authorize(&self, attributes: &Attributes) -> Result<()> {
         let decision = self.authorizer.authorize(attributes);
         if decision.allowed() { Ok(()) } else { Err(crate::auth::forbidden(attributes, decision.reason())) }

@@ -8,6 +8,7 @@
 mod annotations;
 mod attributes;
 mod certificates;
+mod classes;
 mod conditions;
 pub mod lifecycle;
 mod limit_ranges;
@@ -17,6 +18,8 @@ mod reinvocation;
 mod rules;
 mod scheduling;
 mod service_accounts;
+mod signers;
+mod storage;
 mod versioned_objects;
 mod warnings;
 pub mod webhook;
@@ -28,10 +31,15 @@ pub use attributes::{
     Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,
 };
 pub use certificates::CertificateSubjectRestriction;
+use classes::default_class;
+pub use classes::{DefaultIngressClass, TaintNodes};
 pub use limit_ranges::LimitRanger;
 pub use reinvocation::Reinvocations;
 pub use scheduling::{DefaultTolerationSeconds, Priority, RuntimeClasses};
 pub use service_accounts::ServiceAccountAdmission;
+pub use signers::SignerPermissions;
+pub use storage::Storage;
+pub(crate) use storage::{CLAIM_PROTECTION, VOLUME_PROTECTION};
 pub use warnings::Warnings;
 
 use crate::status::Result;

@@ -7,6 +7,7 @@
 //!                     ├──► accounts       default ServiceAccount and kube-root-ca.crt per namespace
 //!                     ├──► token_secrets  tokens in Secrets that request one
 //!                     ├──► service_addresses  the default ServiceCIDR, one IPAddress per cluster IP
+//!                     ├──► volume_protection  finalizers of claims and volumes that are no longer used
 //!                     ├──► quotas         usage of each ResourceQuota
 //!                     ├──► roles          aggregated ClusterRoles
 //!                     ├──► policy_types   type checks of ValidatingAdmissionPolicies
@@ -27,6 +28,7 @@ pub(crate) mod retry;
 pub(crate) mod roles;
 pub(crate) mod service_addresses;
 mod token_secrets;
+mod volume_protection;
 
 use std::sync::{Arc, Weak};
 
@@ -67,7 +69,7 @@ impl Follower {
     }
 }
 
-const FOLLOWERS: usize = 10;
+const FOLLOWERS: usize = 11;
 
 /// The buckets that each controller watches, in the order of [`start`].
 const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
@@ -81,6 +83,7 @@ const WATCHED_BUCKETS: [fn(&str) -> bool; FOLLOWERS] = [
     policy_types::watches,
     flow_control::watches,
     service_addresses::watches,
+    volume_protection::watches,
 ];
 
 fn everything(_: &str) -> bool {
@@ -89,7 +92,7 @@ fn everything(_: &str) -> bool {
 
 /// Starts all controllers. They end when the server shuts down and its channels close.
 pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
-    let [a, b, c, d, e, f, g, h, i, j] = changes;
+    let [a, b, c, d, e, f, g, h, i, j, k] = changes;
     tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), parts.clone(), a));
     tokio::spawn(garbage::run(parts.clone(), b));
     tokio::spawn(keyed::run(namespaces::Namespaces::default(), parts.clone(), c));
@@ -99,8 +102,13 @@ pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
     tokio::spawn(roles::run(parts.clone(), g));
     tokio::spawn(keyed::run(policy_types::PolicyTypes, parts.clone(), h));
     tokio::spawn(flow_control::run(parts.clone(), i));
-    if alive(parts).is_some_and(|parts| parts.services.is_some()) {
+    let (services, protection) =
+        alive(parts).map_or((false, false), |parts| (parts.services.is_some(), parts.pod_admission));
+    if services {
         tokio::spawn(keyed::run(service_addresses::ServiceAddresses, parts.clone(), j));
+    }
+    if protection {
+        tokio::spawn(keyed::run(volume_protection::VolumeProtection, parts.clone(), k));
     }
     tokio::spawn(housekeeping::run(parts.clone()));
 }

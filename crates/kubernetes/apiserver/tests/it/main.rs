@@ -24,5 +24,7 @@ mod responses;
 mod scale;
 mod scope;
 mod services;
+mod signers;
+mod storage;
 mod token_secrets;
 mod watches;
