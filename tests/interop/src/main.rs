@@ -30,7 +30,9 @@ use cluster_api::{
     upstream,
 };
 use first_use::{bad_day, demo, mend, picture, quick_start};
-use kubernetes::{clients, e2e, etcd_members, kubectl_workload, oidc, parity, port_forward, raw, verdicts};
+use kubernetes::{
+    clients, e2e, etcd_members, kms, kubectl_workload, oidc, parity, port_forward, raw, verdicts,
+};
 use self_checks::{attacks, cloud_faults, crash, fuzz, older_data, simulate};
 
 #[derive(Debug, Parser)]
@@ -105,6 +107,8 @@ enum Command {
     PortForward(port_forward::Options),
     /// Sign in with a real Dex and use the API with its tokens
     Oidc(oidc::Options),
+    /// Wraps data keys with a KMS v2 plug-in in another process
+    Kms(kms::Options),
     /// Kill the server under load and check for lost writes and events
     Crash(crash::Options),
     /// Repeat what attackers tried against the server, with 1 GiB of memory
@@ -176,6 +180,7 @@ async fn run(command: Command) -> Result<()> {
         Command::EtcdMembers(options) => etcd_members::run(&options).await,
         Command::PortForward(options) => port_forward::run(&options).await,
         Command::Oidc(options) => oidc::run(options).await,
+        Command::Kms(options) => kms::run(options).await,
         Command::Crash(options) => crash::run(options).await,
         Command::Attacks(options) => attacks::run(options).await,
         Command::Clients(options) => clients::run(options).await,

@@ -215,6 +215,12 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         against: &[Against::Kubernetes],
+        about: &["crates/kubernetes/encryption/**", "tests/interop/src/kubernetes/kms/**"],
+        uses: &[API, BINARY],
+        ..suite("kms", 150)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
         peers: &[&["kubeadm"]],
         about: &[
             "crates/capi/kubeadm/**",

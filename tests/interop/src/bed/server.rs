@@ -48,7 +48,8 @@ impl Controllers {
             Controllers::Plane => {
                 "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
                  serviceaccount-token-controller,root-ca-certificate-publisher-controller,\
-                 clusterrole-aggregation-controller,resourcequota-controller"
+                 clusterrole-aggregation-controller,resourcequota-controller,\
+                 persistentvolume-protection-controller,persistentvolumeclaim-protection-controller"
             }
             // There are no kubelets: these three would only taint nodes and evict Pods.
             Controllers::All => {

@@ -3,6 +3,7 @@
 pub mod clients;
 pub mod e2e;
 pub mod etcd_members;
+pub mod kms;
 pub mod kubectl_workload;
 pub mod oidc;
 pub mod parity;
