@@ -11,7 +11,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroize as _;
+use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
 use super::PkiError;
 
@@ -45,6 +45,8 @@ impl Drop for PrivateKey {
         self.der.zeroize();
     }
 }
+
+impl ZeroizeOnDrop for PrivateKey {}
 
 impl PrivateKey {
     /// A fresh ECDSA key on P-256. ring draws from the operating system and takes no other source.

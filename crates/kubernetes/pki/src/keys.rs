@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroize as _;
+use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
 use super::{Credential, Pki, PkiError, PrivateKey, files};
 
@@ -24,6 +24,8 @@ impl Drop for Keys {
         self.token_key.zeroize();
     }
 }
+
+impl ZeroizeOnDrop for Keys {}
 
 impl Pki {
     /// What a copy of this server needs.

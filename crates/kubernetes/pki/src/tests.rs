@@ -183,3 +183,10 @@ fn a_lost_key_is_an_error_until_a_new_one_is_accepted() {
     let error = Pki::load_or_create(directory.path(), Env::system()).err().expect("an error").to_string();
     assert!(error.contains("ca.key is missing") && !directory.path().join("ca.key").exists(), "{error}");
 }
+
+#[test]
+fn private_keys_are_cleared_when_they_are_dropped() {
+    fn cleared<T: zeroize::ZeroizeOnDrop>() {}
+    cleared::<PrivateKey>();
+    cleared::<Keys>();
+}
