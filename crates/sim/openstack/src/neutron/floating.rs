@@ -132,6 +132,8 @@ pub(super) fn update(cloud: &mut Cloud, call: &Call, held: &Object, changes: &Ob
             let (port, fixed, router) = associable(cloud, call, held, port, fixed, &id)?;
             attach(cloud, &id, port, fixed, router);
         }
+        // Neutron takes an update without any attribute for a disassociation. CAPO sends one.
+        None if changes.is_empty() => detach(cloud, &id, false),
         _ => {}
     }
     Ok(())

@@ -60,6 +60,14 @@ async fn a_floating_ip_needs_a_router_and_is_freed_with_its_port() {
     let path = format!("/v2.0/floatingips/{}", floating["id"].as_str().unwrap());
     world.pass(std::time::Duration::from_secs(1));
     assert_eq!(tenant.get(Service::Network, &path).await["floatingip"]["status"], "ACTIVE");
+    // An update without attributes takes it off its port, as in Neutron; one of other attributes does not.
+    let update =
+        async |body| tenant.call(Service::Network, "PUT", &path, Some(json!({"floatingip": body}))).await;
+    assert_eq!(update(json!({"description": "d"})).await.body["floatingip"]["port_id"], port["id"]);
+    assert_eq!(update(json!({})).await.body["floatingip"]["port_id"], json!(null));
+    world.pass(std::time::Duration::from_secs(1));
+    assert_eq!(tenant.get(Service::Network, &path).await["floatingip"]["status"], "DOWN");
+    assert_eq!(update(json!({"port_id": port["id"]})).await.status, 200);
     let port = format!("/v2.0/ports/{}", port["id"].as_str().unwrap());
     assert_eq!(tenant.call(Service::Network, "DELETE", &port, None).await.status, 204);
     world.pass(std::time::Duration::from_secs(1));
