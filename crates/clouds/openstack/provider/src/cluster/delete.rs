@@ -10,8 +10,7 @@ use capstan_openstack_types::names::finalizer;
 use super::call::ClusterCall;
 use super::decide::{Decision, Plan, set, unusable};
 use super::observe::CloudState;
-use super::plan;
-use super::{OpenStackClusters, bastion};
+use super::{OpenStackClusters, bastion, plan, services};
 use crate::project::POLL;
 
 /// Maximum number of names in a message.
@@ -39,7 +38,8 @@ pub(super) fn delete(look: &Look<OpenStackClusters>, decision: &mut Decision) {
         return;
     }
     let calls = calls(look, state);
-    let waiting = state.balancer.as_ref().is_some_and(|held| held.balancer.provisioning_status.is_pending());
+    let pending = state.balancer.as_ref().is_some_and(|held| held.balancer.provisioning_status.is_pending());
+    let waiting = pending || !state.services.is_empty();
     if calls.is_empty() && !waiting {
         decision.remove_finalizer(finalizer::CLUSTER);
         return;
@@ -47,7 +47,10 @@ pub(super) fn delete(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     let failure = look.failures.first().map(|failure| failure.error.to_string());
     let message = match failure {
         Some(failure) => failure,
-        None if waiting => "the load balancer is being deleted".to_owned(),
+        None if pending => "the load balancer is being deleted".to_owned(),
+        None if waiting => {
+            format!("load balancers of Services are being deleted: {} left", state.services.len())
+        }
         None => String::new(),
     };
     set(look, decision, capi::READY, False, capi_reason::DELETING, message);
@@ -73,6 +76,10 @@ fn calls(look: &Look<OpenStackClusters>, state: &CloudState) -> Vec<ClusterCall>
             calls.push(ClusterCall::DeleteBalancer { id: held.balancer.id.to_string() });
         }
         // Its ports keep network and groups.
+        return calls;
+    }
+    if !state.services.is_empty() {
+        calls.extend(services::removal(&state.services));
         return calls;
     }
     if plan::is_managed(spec) {

@@ -20,6 +20,7 @@ mod plan;
 mod resolve;
 mod rules;
 mod server_groups;
+mod services;
 #[cfg(test)]
 mod tests;
 

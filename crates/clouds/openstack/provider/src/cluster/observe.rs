@@ -20,6 +20,7 @@ use capstan_openstack_types::{ManagedSecurityGroupName, names};
 
 use super::plan::{self, Group};
 use super::server_groups;
+use super::services::{self, ServiceBalancer};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
@@ -55,6 +56,8 @@ pub struct CloudState {
     pub attached: bool,
     /// Ports of the managed network that are neither the router's nor DHCP's.
     pub ports: Vec<Port>,
+    /// Load balancers of Services in the managed network, once the cluster is being deleted.
+    pub services: Vec<ServiceBalancer>,
     /// The existing network that the manifest refers to.
     pub existing: Option<NetworkStatusWithSubnets>,
     pub groups: BTreeMap<Group, SecurityGroup>,
@@ -262,6 +265,7 @@ impl Lookup<'_> {
         if self.deleting {
             let others = here.filter(|port| !port.device_owner.starts_with("network:"));
             state.ports = others.cloned().collect();
+            state.services = services::observe(self.access, network).await?;
         }
         Ok(())
     }
