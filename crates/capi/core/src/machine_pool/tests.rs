@@ -310,7 +310,8 @@ fn the_phase_follows_ready_nodes() {
     };
     let none = |_: &mut MachinePool| {};
     let deleted = |pool: &mut MachinePool| pool.metadata.deletion_timestamp = Some(at(999).into());
-    let cases: [(i32, &[&str], bool, fn(&mut MachinePool), MachinePoolPhase); 7] = [
+    type Change = fn(&mut MachinePool);
+    let cases: [(i32, &[&str], bool, Change, MachinePoolPhase); 7] = [
         (1, &["a"], true, none, Running),
         (2, &["a"], true, none, ScalingUp),
         (0, &["a"], true, none, ScalingDown),
