@@ -26,7 +26,7 @@ use clouds::{
     capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, openstack_replay, real_cluster,
 };
 use cluster_api::{
-    clusterctl, conversion_goldens, corefile_goldens, kubeadm_accepts, manager, planner, schema_diff,
+    clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner, schema_diff,
     upstream,
 };
 use first_use::{bad_day, demo, mend, picture, quick_start};
@@ -83,6 +83,8 @@ enum Command {
     CoreOverCapd(manager::mixed::Options),
     /// Run clusterctl against capstan: describe, get kubeconfig, generate, rollout, move
     Clusterctl(clusterctl::Options),
+    /// Install the chart and the manifests of a release on kube-apiserver, with Helm and kubectl
+    Helm(helm::Options),
     /// Use a simulated workload cluster with kubectl: drain, disruption budgets, workloads
     KubectlWorkload(kubectl_workload::Options),
     /// Run Kubernetes' own end-to-end tests that need no node
@@ -168,6 +170,7 @@ async fn run(command: Command) -> Result<()> {
         Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
         Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,
         Command::Clusterctl(options) => clusterctl::run(options).await,
+        Command::Helm(options) => helm::run(options).await,
         Command::KubectlWorkload(options) => kubectl_workload::run(options).await,
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,

@@ -17,15 +17,43 @@ pub fn metadata(target: Target) -> Result<Value> {
     Ok(serde_json::from_slice(&output(&mut command)?)?)
 }
 
+/// Fails with the commands that install what is missing to build for these targets.
+pub fn check_tools(targets: &[Target]) -> Result<()> {
+    let missing = missing(targets);
+    ensure!(
+        missing.is_empty(),
+        "this machine lacks compilers; install them with\n  {}",
+        missing.join("\n  ")
+    );
+    Ok(())
+}
+
+fn missing(targets: &[Target]) -> Vec<String> {
+    let mut commands = Vec::new();
+    for target in targets {
+        if output(Command::new(target.c_compiler).arg("--version")).is_err() {
+            commands.push(format!("apt-get install {}", target.c_package));
+        }
+        if !has_standard_library(target) {
+            commands.push(format!("rustup target add {}", target.triple));
+        }
+    }
+    commands
+}
+
+/// Whether the compiler of this workspace has Rust's own libraries for a target.
+fn has_standard_library(target: &Target) -> bool {
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut rustc = Command::new(compiler);
+    rustc.args(["--print", "target-libdir", "--target", target.triple]).current_dir(cargo::root());
+    let Ok(folder) = output(&mut rustc) else { return false };
+    let folder = String::from_utf8_lossy(&folder);
+    let Ok(files) = std::fs::read_dir(folder.trim()) else { return false };
+    files.flatten().any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
+}
+
 /// Builds the static program with a profile of Cargo.
 pub fn program(target: Target, profile: &str, metadata: &Value, time: u64) -> Result<PathBuf> {
-    let compiler = Command::new(target.c_compiler).arg("--version").output();
-    ensure!(
-        compiler.is_ok_and(|output| output.status.success()),
-        "{} needs {}: on Debian it is in musl-tools or gcc-aarch64-linux-gnu",
-        target.triple,
-        target.c_compiler
-    );
     let (root, home) = (cargo::root().canonicalize()?, cargo_home()?);
     // Nothing of this machine's folders in the program: two machines make the same one.
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
@@ -83,4 +111,23 @@ fn output(command: &mut Command) -> Result<Vec<u8>> {
         bail!("{command:?} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::TARGETS;
+
+    #[test]
+    fn what_is_missing_is_named_by_the_command_that_installs_it() {
+        let absent = Target {
+            triple: "nowhere-unknown-linux-musl",
+            c_compiler: "nowhere-linux-gnu-gcc",
+            c_package: "gcc-nowhere-linux-gnu",
+            ..TARGETS[0]
+        };
+        let error = check_tools(&[absent]).unwrap_err().to_string();
+        assert!(error.contains("\n  apt-get install gcc-nowhere-linux-gnu\n"), "{error}");
+        assert!(error.contains("\n  rustup target add nowhere-unknown-linux-musl"), "{error}");
+    }
 }

@@ -188,6 +188,38 @@ mod tests {
         assert!(tree.entries.contains_key("capstan/templates/deployment.yaml"));
     }
 
+    /// Paths of the settings, such as `image.tag`. Empty maps are for users to fill.
+    fn settings(values: &Value, below: &str, found: &mut Vec<String>) {
+        for (name, value) in values.as_object().unwrap() {
+            let path = format!("{below}{name}");
+            match value.as_object().is_some_and(|map| !map.is_empty()) && !FREE.contains(&path.as_str()) {
+                true => settings(value, &format!("{path}."), found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    /// Maps whose keys are the user's.
+    const FREE: [&str; 2] = ["resources", "networkPolicy.metricsFrom"];
+
+    #[test]
+    fn every_setting_of_the_chart_is_documented_and_checked() {
+        let source = |name: &str| release().source_text(&format!("{CHART}/{name}")).unwrap();
+        let values: Value = serde_saphyr::from_str(&source("values.yaml")).unwrap();
+        let schema: Value = serde_json::from_str(&source("values.schema.json")).unwrap();
+        let mut paths = Vec::new();
+        settings(&values, "", &mut paths);
+        let page = source("README.md");
+        let mut documented: Vec<_> =
+            page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+        documented.sort_unstable();
+        assert_eq!(documented, paths);
+        for path in &paths {
+            let pointer = format!("/properties/{}", path.replace('.', "/properties/"));
+            assert!(schema.pointer(&pointer).is_some(), "values.schema.json has no {path}");
+        }
+    }
+
     /// The chart's role, without what templates decide.
     #[test]
     fn chart_and_manifests_grant_the_same() {

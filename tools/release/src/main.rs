@@ -13,7 +13,6 @@
 
 mod archive;
 mod build;
-mod chart;
 mod context;
 mod deb;
 mod digest;
@@ -66,9 +65,6 @@ struct Options {
     /// Pack only what is installed on a Kubernetes: chart, manifests, the repository of clusterctl
     #[arg(long)]
     kubernetes_only: bool,
-    /// Render the packed chart with Helm's engine, built from its Go module, and compare it with the plain manifest
-    #[arg(long)]
-    render_chart: bool,
 }
 
 /// clusterctl refuses components whose image has no registry.
@@ -142,9 +138,6 @@ fn run(options: &Options) -> Result<()> {
     for (name, bytes) in files {
         write(&out, &name, &bytes)?;
     }
-    if options.render_chart {
-        chart::check(&release, &out)?;
-    }
     digest::write_sums(&out)?;
     let files = digest::check_sums(&out)?;
     println!("release: {files} files of version {} in {}", release.version, out.display());
@@ -159,6 +152,7 @@ fn programs(options: &Options, time: u64) -> Result<Vec<Program>> {
             [] => TARGETS.to_vec(),
             named => named.iter().map(|triple| target::find(triple)).collect::<Result<_>>()?,
         };
+        build::check_tools(&targets)?;
         for target in targets {
             paths.push(build::program(target, &options.profile, &build::metadata(target)?, time)?);
         }

@@ -9,9 +9,11 @@ pub struct Target {
     /// In Debian, OCI and the names of our files.
     pub architecture: &'static str,
     /// Its number in the head of an ELF file.
-    machine: u16,
+    pub machine: u16,
     /// The C compiler that Debian has for it, for what is not Rust in our dependencies.
     pub c_compiler: &'static str,
+    /// Debian's package of it.
+    pub c_package: &'static str,
     /// Flags of that compiler. GCC for glibc calls a library for atomics that musl does not have.
     pub c_flags: &'static str,
 }
@@ -22,6 +24,7 @@ pub const TARGETS: [Target; 2] = [
         architecture: "amd64",
         machine: 62,
         c_compiler: "musl-gcc",
+        c_package: "musl-tools",
         c_flags: "",
     },
     Target {
@@ -29,6 +32,7 @@ pub const TARGETS: [Target; 2] = [
         architecture: "arm64",
         machine: 183,
         c_compiler: "aarch64-linux-gnu-gcc",
+        c_package: "gcc-aarch64-linux-gnu",
         c_flags: "-mno-outline-atomics -U_FORTIFY_SOURCE",
     },
 ];

@@ -43,6 +43,7 @@ pub enum Against {
     KubeRs,
     Containerd,
     Dex,
+    Helm,
     /// Our own guarantees; no other program.
     Capstan,
 }
@@ -63,6 +64,7 @@ impl Against {
             Self::KubeRs => ("kube-rs", ""),
             Self::Containerd => ("containerd", at::CONTAINERD),
             Self::Dex => ("Dex", at::DEX),
+            Self::Helm => ("Helm", at::HELM),
             Self::Capstan => ("Capstan itself", ""),
         };
         format!("{name} {version}").trim_end().to_owned()
@@ -91,6 +93,7 @@ impl Need {
 const KUBE: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
 const KUBECTL: &[&str] = &["kubectl"];
 const CLUSTERCTL: &[&str] = &["clusterctl"];
+const HELM: &[&str] = &["helm"];
 const DRIVERS: &[&str] = &["capi-core", "capi-bootstrap", "capi-controlplane"];
 const CAPD: &[&str] = &["capd"];
 
@@ -366,6 +369,18 @@ pub const SUITES: &[Suite] = &[
         ],
         uses: &[API, CONTROLLERS, SIM, BINARY],
         ..suite("clusterctl", 190)
+    },
+    Suite {
+        against: &[Against::Helm, Against::Kubernetes],
+        peers: &[KUBE, HELM],
+        about: &[
+            "packaging/helm/**",
+            "packaging/manifests/**",
+            "tools/release/src/kubernetes.rs",
+            "tests/interop/src/cluster_api/helm/**",
+        ],
+        uses: &[CONTROLLERS, BINARY],
+        ..suite("helm", 45)
     },
     Suite {
         against: &[Against::Kubernetes],

@@ -11,6 +11,7 @@ pub mod managers;
 pub mod pki;
 pub mod ports;
 pub mod process;
+pub mod release;
 mod server;
 pub mod site;
 pub mod template;

@@ -3,6 +3,7 @@
 pub mod clusterctl;
 pub mod conversion_goldens;
 pub mod corefile_goldens;
+pub mod helm;
 pub mod kubeadm_accepts;
 pub mod manager;
 pub mod planner;

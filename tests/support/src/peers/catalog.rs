@@ -20,6 +20,8 @@ pub const CAPO: &str = "0.14.7";
 pub const CONTAINERD: &str = "2.4.2";
 pub const RUNC: &str = "1.5.2";
 pub const CNI_PLUGINS: &str = "1.9.1";
+/// Release of Helm that charts are tried with.
+pub const HELM: &str = "4.3.1";
 /// Release of CoreDNS that kubeadm of [`KUBERNETES`] asks for.
 pub const COREDNS: &str = "1.14.2";
 
@@ -46,6 +48,7 @@ pub const CAPO_MODULE: &str = "sigs.k8s.io/cluster-api-provider-openstack";
 pub const CONTAINERD_MODULE: &str = "github.com/containerd/containerd/v2";
 pub const RUNC_MODULE: &str = "github.com/opencontainers/runc";
 pub const CNI_PLUGINS_MODULE: &str = "github.com/containernetworking/plugins";
+pub const HELM_MODULE: &str = "helm.sh/helm/v4";
 pub const COREDNS_MODULE: &str = "github.com/coredns/coredns";
 
 /// Prefix of the module paths of wrappers.
@@ -63,6 +66,7 @@ pub enum Family {
     Runc,
     CniPlugins,
     CoreDns,
+    Helm,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +131,7 @@ pub const PEERS: &[Peer] = &[
     peer("portmap", Family::CniPlugins, "github.com/containernetworking/plugins/plugins/meta/portmap", 5),
     peer("coredns", Family::CoreDns, "capstan.peers/coredns/coredns", 15),
     peer("capc", Family::Capc, CAPC_MODULE, 30),
+    peer("helm", Family::Helm, "helm.sh/helm/v4/cmd/helm", 30),
 ];
 
 /// Peers on a node image and in the container images of its control plane.
@@ -185,6 +190,7 @@ impl Family {
             Family::Runc => "runc",
             Family::CniPlugins => "cni-plugins",
             Family::CoreDns => "coredns",
+            Family::Helm => "helm",
         }
     }
 
@@ -200,6 +206,7 @@ impl Family {
             Family::Runc => (RUNC_MODULE, format!("v{RUNC}")),
             Family::CniPlugins => (CNI_PLUGINS_MODULE, format!("v{CNI_PLUGINS}")),
             Family::CoreDns => (COREDNS_MODULE, format!("v{COREDNS}")),
+            Family::Helm => (HELM_MODULE, format!("v{HELM}")),
         }
     }
 
@@ -230,7 +237,7 @@ impl Family {
             Family::Capc => {
                 line("replace github.com/dgrijalva/jwt-go => github.com/golang-jwt/jwt/v4 v4.0.0".into());
             }
-            Family::Containerd | Family::Runc | Family::CniPlugins | Family::CoreDns => {}
+            Family::Containerd | Family::Runc | Family::CniPlugins | Family::CoreDns | Family::Helm => {}
         }
         out
     }
@@ -256,7 +263,7 @@ impl Family {
         match self {
             Family::Kubernetes | Family::KubernetesBefore => 90,
             Family::ClusterApi => 150,
-            Family::Capc => 100,
+            Family::Capc | Family::Helm => 100,
             Family::Containerd | Family::CoreDns => 60,
             Family::Etcd => 45,
             Family::Runc | Family::CniPlugins => 15,
@@ -286,6 +293,7 @@ impl Family {
             Family::ClusterApi => stamped("sigs.k8s.io/cluster-api/version", CLUSTER_API),
             Family::Containerd => format!("-s -w -X {CONTAINERD_MODULE}/version.Version={CONTAINERD}"),
             Family::Runc => "-s -w -extldflags -static".to_owned(),
+            Family::Helm => format!("-s -w -X {HELM_MODULE}/internal/version.version=v{HELM}"),
             Family::Etcd | Family::Capc | Family::CniPlugins | Family::CoreDns => "-s -w".to_owned(),
         }
     }
@@ -336,6 +344,6 @@ mod tests {
 
     #[test]
     fn an_unknown_peer_is_refused_by_name() {
-        assert!(select(&["helm".into()]).unwrap_err().to_string().starts_with("helm: no such peer"));
+        assert!(select(&["dockerd".into()]).unwrap_err().to_string().starts_with("dockerd: no such peer"));
     }
 }

@@ -13,8 +13,9 @@ use tokio::process::Command;
 use crate::api::Api;
 use crate::bed::manager::Manager;
 use crate::bed::managers::CORE;
+use crate::bed::release::Packer;
 use crate::bed::tool::Tool;
-use crate::bed::{Controllers, Server, Workdir, kubeconfig, wait};
+use crate::bed::{Controllers, Server, Workdir, wait};
 use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_MODULE};
 use crate::peers::{Cache, module_dir};
 use crate::text::Lap;
@@ -24,7 +25,7 @@ const ACCOUNT: &str = "capstan-cloudstack";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-pub(super) async fn run(binary: &Path, packer: &Path) -> Result<()> {
+pub(super) async fn run(binary: &Path, packer: &Packer) -> Result<()> {
     let cache = Cache::locate()?;
     let mut workdir = Workdir::new("clusterctl-init")?;
     let mut lap = Lap::start();
@@ -70,7 +71,8 @@ pub(super) async fn run(binary: &Path, packer: &Path) -> Result<()> {
     flavours(&clusterctl, &server.kubeconfig, config).await?;
     lap.end("templates are generated, every flavour");
 
-    let mut manager = installed_manager(&server, &api, &workdir, binary).await?;
+    let mut manager =
+        Manager::installed(&server, &api, &workdir.folder("manager")?, binary, NAMESPACE, ACCOUNT).await?;
     let path = format!("{DEFINITIONS}/cloudstackclusters.infrastructure.cluster.x-k8s.io");
     wait::until("the manager keeps the definitions' conversion", Duration::from_secs(60), || async {
         let definition = api.get(&path).await?.success()?;
@@ -92,17 +94,10 @@ async fn repositories(
     cache: &Cache,
     workdir: &Workdir,
     binary: &Path,
-    packer: &Path,
+    packer: &Packer,
 ) -> Result<std::path::PathBuf> {
     let (files, root) = (workdir.path().join("files"), workdir.folder("repositories")?);
-    let packed = Command::new(packer)
-        .args(["--kubernetes-only", "--allow-dynamic", "--binary"])
-        .arg(binary)
-        .arg("--out")
-        .arg(&files)
-        .output()
-        .await?;
-    ensure!(packed.status.success(), "release: {}", String::from_utf8_lossy(&packed.stderr));
+    packer.pack(binary, &files).await?;
     let archive = files.join(format!("capstan-{}-clusterctl.tar.gz", env!("CARGO_PKG_VERSION")));
     let unpacked = Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(&root).status().await?;
     ensure!(unpacked.success(), "tar: {unpacked}");
@@ -134,31 +129,6 @@ async fn flavours(clusterctl: &Tool, kubeconfig: &Path, config: &str) -> Result<
         ensure!(variables.contains("CLOUDSTACK_"), "flavour {flavour:?} has no variables:\n{variables}");
     }
     Ok(())
-}
-
-/// Runs the program of the installed Deployment with its arguments, as its ServiceAccount.
-async fn installed_manager(server: &Server, api: &Api, workdir: &Workdir, binary: &Path) -> Result<Manager> {
-    let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{ACCOUNT}");
-    let deployment = api.get(&path).await?.success()?;
-    let pod = &deployment["spec"]["template"]["spec"];
-    ensure!(pod["serviceAccountName"] == ACCOUNT, "{pod}");
-    let arguments = pod["containers"][0]["args"].as_array().context("no arguments")?;
-    let arguments: Vec<String> = arguments
-        .iter()
-        .filter_map(Value::as_str)
-        // The suite chooses its ports.
-        .filter(|flag| !flag.starts_with("--health-address") && !flag.starts_with("--webhook-port"))
-        .skip_while(|word| *word == "manager")
-        .map(|flag| flag.replace("$(POD_NAMESPACE)", NAMESPACE))
-        .collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token");
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let token = api.post(&path, &request).await?.success()?;
-    let token = token["status"]["token"].as_str().context("no token")?;
-    let access = workdir.path().join("account.kubeconfig");
-    kubeconfig::write_token(&access, &kubeconfig::read(&server.kubeconfig)?, token)?;
-    Manager::start("installed", &workdir.folder("manager")?, binary, &access, &arguments).await
 }
 
 /// The webhook answers: a cluster that our rules refuse is not created.

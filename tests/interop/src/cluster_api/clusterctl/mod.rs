@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use crate::bed::release::Packer;
 use crate::bed::{Flavour, capstan};
-use crate::cargo;
 use crate::cluster_api::upstream;
 
 /// Whose controllers manage the clusters.
@@ -52,10 +52,7 @@ pub async fn run(options: Options) -> Result<()> {
     }
     if runs(Part::Init) {
         println!("clusterctl init");
-        let packer = match options.capstan_release {
-            Some(path) => std::path::absolute(path)?,
-            None => cargo::suite_program("capstan-release")?,
-        };
+        let packer = Packer::locate(options.capstan_release.as_deref())?;
         init::run(&binary, &packer).await?;
     }
     if runs(Part::Upstream) {
