@@ -51,6 +51,7 @@ mod set;
 mod signals;
 mod sim;
 mod store;
+mod systemd;
 mod top;
 mod traces;
 mod up;

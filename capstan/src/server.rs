@@ -25,6 +25,7 @@ use crate::open_files;
 use crate::output::print_line;
 use crate::plugins::Plugins;
 use crate::signals;
+use crate::systemd::{self, State};
 use crate::traces::{Sending, TraceArgs};
 
 /// Arguments of `capstan server`.
@@ -36,7 +37,7 @@ pub struct Args {
     /// Keep objects in memory only; with --data-dir, keys and kubeconfig are still written there
     #[arg(long)]
     in_memory: bool,
-    /// Address to listen on; port 0 takes any free port
+    /// Address to listen on; port 0 takes any free port. A socket passed by systemd (capstan.socket) is used instead
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
     /// Additional host name or address in the serving certificate
@@ -156,12 +157,17 @@ pub fn command(command: Command, plugins: &Plugins) -> Command {
 /// Serves until SIGTERM or Ctrl-C. The providers' flags are in `matches`.
 pub fn run(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
     let exporter = args.traces.start_logging()?;
+    let listen = match systemd::inherited_listener()? {
+        Some(listener) => Listen::On(listener),
+        None => Listen::At(args.listen),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(args, plugins, matches, exporter))
+    runtime.block_on(serve(args, listen, plugins, matches, exporter))
 }
 
 async fn serve(
     args: Args,
+    listen: Listen,
     plugins: &Plugins,
     matches: &ArgMatches,
     exporter: Option<Exporter>,
@@ -184,21 +190,48 @@ async fn serve(
         true => None,
         false => Some(Assembly::new(&args.assembly, plugins, matches, &env).await?),
     };
-    let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.api).await?;
+    let mut server = Server::open(dir, args.in_memory, listen, assembly, &args.api).await?;
     let (sending, counts) = Sending::start(exporter);
     if let Some(counts) = counts {
         server.api.show_metrics(move || counts.render());
     }
     server.start_controllers(env).await?;
     announce(&server, &args, started)?;
+    systemd::notify(State::Ready);
     let volatile = server.assembly.as_ref().and_then(Assembly::volatile);
-    let served = server.serve(args.tls_san, signals::stop()).await;
+    let served = server.serve(args.tls_san, stop()).await;
     sending.stop().await;
     served?;
     if let Some(lost) = volatile {
         print_line(&format!("stopped: {lost}"))?;
     }
     Ok(())
+}
+
+/// Resolves when the process shall stop, which may take a while from then on.
+async fn stop() {
+    signals::stop().await;
+    systemd::notify(State::Stopping);
+}
+
+/// Where a server listens.
+pub enum Listen {
+    At(SocketAddr),
+    /// A socket that somebody else has bound.
+    On(std::net::TcpListener),
+}
+
+impl Listen {
+    async fn bind(self) -> Result<TcpListener> {
+        match self {
+            Self::On(listener) => Ok(TcpListener::from_std(listener)?),
+            Self::At(address) => TcpListener::bind(address).await.with_context(|| {
+                format!(
+                    "cannot listen on {address}: use another address with --listen, or port 0 for any free port"
+                )
+            }),
+        }
+    }
 }
 
 /// A server on a data directory, with or without controllers.
@@ -217,7 +250,7 @@ impl Server {
     pub async fn open(
         dir: &Path,
         in_memory: bool,
-        listen: SocketAddr,
+        listen: Listen,
         assembly: Option<Assembly>,
         args: &ApiArgs,
     ) -> Result<Self> {
@@ -228,11 +261,7 @@ impl Server {
         let pki = Pki::load_or_create(&dir.join("pki"), Env::system())
             .with_context(|| format!("cannot read or create the keys in {}", dir.display()))?;
         let pki = Arc::new(pki);
-        let listener = TcpListener::bind(listen).await.with_context(|| {
-            format!(
-                "cannot listen on {listen}: use another address with --listen, or port 0 for any free port"
-            )
-        })?;
+        let listener = listen.bind().await?;
         let address = listener.local_addr()?;
         let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
         let config = config.with_cipher(cipher(encryption.as_ref()));
@@ -323,6 +352,16 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::io::Write::write_all(&mut options.open(path)?, bytes)
 }
 
+/// The folder of example manifests: beside the program, as in the archive, in the documentation of its package, or in the
+/// repository that it was built in.
+fn examples(program: &Path) -> Option<PathBuf> {
+    let beside = program.parent()?.join("examples");
+    let packaged = program.parent()?.parent()?.join("share/doc/capstan/examples");
+    let built = program.ancestors().nth(3).map(|root| root.join("examples"));
+    let candidates = [Some(beside), Some(packaged), built];
+    candidates.into_iter().flatten().find(|folder| folder.join("cni.yaml").is_file())
+}
+
 fn announce(server: &Server, args: &Args, started: Instant) -> Result<()> {
     let (address, assembly) = (server.address, server.assembly.as_ref());
     let kind = if args.in_memory { "in memory, not durable" } else { "durable" };
@@ -341,8 +380,33 @@ fn announce(server: &Server, args: &Args, started: Instant) -> Result<()> {
         Some(assembly) => assembly.hint().unwrap_or("kubectl get clusters --all-namespaces"),
         None => "kubectl get namespaces\n      kubectl apply -f my-crd.yaml",
     };
+    let next = match std::env::current_exe().ok().and_then(|program| examples(&program)) {
+        Some(folder) => next.replace("examples/", &format!("{}/", folder.display())),
+        None => next.to_owned(),
+    };
     // Hints work from any directory.
     let path = std::path::absolute(&server.kubeconfig)?;
     let path = path.display();
     print_line(&format!("kubeconfig: {path}\n\ntry:  export KUBECONFIG={path}\n      {next}\nstop: Ctrl-C"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_found_where_each_kind_of_installation_has_them() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (program, folder) in [
+            ("archive/capstan", "archive/examples"),
+            ("usr/bin/capstan", "usr/share/doc/capstan/examples"),
+            ("clone/target/release/capstan", "clone/examples"),
+        ] {
+            let (program, folder) = (dir.path().join(program), dir.path().join(folder));
+            assert_eq!(examples(&program), None);
+            std::fs::create_dir_all(&folder).expect("made");
+            std::fs::write(folder.join("cni.yaml"), "").expect("written");
+            assert_eq!(examples(&program), Some(folder));
+        }
+    }
 }

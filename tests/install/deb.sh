@@ -45,14 +45,18 @@ cp "$package" "$root/tmp/capstan.deb"
 unit=$root/usr/lib/systemd/system/capstan.service
 setting() { sed -n "s/^$1=//p" "$unit" | tail -n 1; }
 port=${CAPSTAN_PORT:-16449}
+# A program that runs the server with sockets of its own.
+activate=()
 start() {
   local flags
   flags=$(sed -n 's/^CAPSTAN_FLAGS=//p' "$root/etc/default/capstan")
   # shellcheck disable=SC2086 # flags are words, as systemd splits them
-  chroot --userspec="$(setting User):$(setting Group)" "$root" \
+  "${activate[@]}" chroot --userspec="$(setting User):$(setting Group)" "$root" \
     $(setting ExecStart | sed "s/ \\\$CAPSTAN_FLAGS//") $flags > "$work/server.log" 2>&1 &
   server=$!
   for _ in $(seq 600); do
+    # Somebody has to connect first.
+    [ "${#activate[@]}" = 0 ] || (: < "/dev/tcp/127.0.0.1/$passed") 2> /dev/null || true
     capstan get clusters > /dev/null 2>&1 && return
     kill -0 "$server" 2> /dev/null || break
     sleep 0.2
@@ -80,7 +84,9 @@ if command -v systemd-analyze > /dev/null; then
   # By this machine's systemd: a minimal root has none.
   mkdir "$work/unit"
   sed "s|^ExecStart=|&$root|" "$unit" > "$work/unit/capstan.service"
-  claim "systemd-analyze accepts the unit" systemd-analyze verify "$work/unit/capstan.service"
+  cp "$(dirname "$unit")/capstan.socket" "$work/unit"
+  claim "systemd-analyze accepts the units" systemd-analyze verify "$work/unit/capstan.service" \
+    "$work/unit/capstan.socket"
   claim "its exposure is below 2 of 10" systemd-analyze security --offline=true --threshold=20 --no-pager \
     "$work/unit/capstan.service"
   tail -n 1 "$work/output.log"
@@ -96,6 +102,14 @@ claim "a first cluster becomes ready" \
 claim "nothing in the data directory is another user's" \
   test -z "$(find "$root/var/lib/capstan" ! -uid "$(inside id -u capstan)")"
 stop
+if command -v systemd-socket-activate > /dev/null; then
+  passed=$((port + 2))
+  activate=(systemd-socket-activate --listen "127.0.0.1:$passed")
+  claim "the server serves on a socket that systemd passes" start
+  claim "and not where its flags say" grep -q "127.0.0.1:$passed" "$root/var/lib/capstan/server/admin.kubeconfig"
+  stop
+  activate=()
+fi
 
 echo "upgrade"
 newer=$work/newer

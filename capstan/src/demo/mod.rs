@@ -31,7 +31,7 @@ use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow, watch};
 use crate::output::print_line;
 use crate::plugins::Plugins;
-use crate::server::{ApiArgs, Server};
+use crate::server::{ApiArgs, Listen, Server};
 use crate::signals;
 pub use choice::ABOUT;
 use choice::{CLOUD, CLUSTER, CLUSTER_KIND, CREDENTIALS, MACHINES};
@@ -91,7 +91,7 @@ async fn run_demo(args: &Args, plugins: &Plugins, mut state: State) -> Result<Ex
     let mut server = Server::open(
         &args.data_dir,
         false,
-        args.listen,
+        Listen::At(args.listen),
         Some(assembly),
         &ApiArgs::with_key_inside(&args.data_dir),
     )

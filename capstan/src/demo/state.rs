@@ -40,12 +40,16 @@ impl State {
             }
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
         };
-        if port.is_some_and(|port| port != state.endpoint_port) {
+        let Some(port) = port.filter(|port| *port != state.endpoint_port) else { return Ok(state) };
+        // A first run that found the port in use left no cluster behind.
+        if state.applied {
             bail!(
                 "--endpoint-port: the clusters in {shown} are on port {}; use another directory with --data-dir",
                 state.endpoint_port
             );
         }
+        let state = Self { endpoint_port: port, ..state };
+        state.write(dir)?;
         Ok(state)
     }
 
@@ -69,6 +73,9 @@ mod tests {
         let own = dir.path().join("own");
         let mut state = State::open(&own, Some(7000)).expect("a new one");
         assert_eq!(state, State { endpoint_port: 7000, applied: false });
+        let elsewhere = State::open(&own, Some(6999)).expect("there is no cluster yet");
+        assert_eq!(elsewhere.endpoint_port, 6999);
+        assert_eq!(State::open(&own, None).expect("written"), elsewhere);
         state.applied = true;
         state.write(&own).expect("written");
         assert_eq!(State::open(&own, None).expect("continued"), state);

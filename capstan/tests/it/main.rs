@@ -15,6 +15,7 @@ mod sample;
 mod schemas;
 mod site;
 mod stores;
+mod supervised;
 mod traces;
 mod undo;
 mod verbs;

@@ -39,7 +39,7 @@ pub struct Server {
 impl Server {
     /// Starts on any free port and waits until it serves.
     pub fn start(dir: &Path, arguments: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+        let process = Command::new(env!("CARGO_BIN_EXE_capstan"))
             .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(dir)
             .args(arguments)
@@ -47,11 +47,33 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        Self::read_start(process, dir)
+    }
+
+    /// Waits for the line that says where it serves.
+    fn read_start(mut process: Child, dir: &Path) -> Self {
         let mut first = String::new();
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         stdout.read_line(&mut first).unwrap();
         let address = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
         Self { process, _stdout: stdout, address, dir: dir.to_owned() }
+    }
+
+    /// Starts it in memory with a socket that is passed to it, as systemd does, and other arguments.
+    pub fn start_on(listener: std::net::TcpListener, dir: &Path, notify: &Path) -> Self {
+        // The protocol wants the process's own number, and the socket as its fourth file.
+        let script = r#"exec 3<&0 < /dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@""#;
+        let process = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_capstan"), "server", "--in-memory", "--api-only"])
+            .arg("--data-dir")
+            .arg(dir)
+            .env("NOTIFY_SOCKET", notify)
+            .stdin(std::os::fd::OwnedFd::from(listener))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self::read_start(process, dir)
     }
 
     /// A client with the server's own administrator's kubeconfig.

@@ -20,6 +20,7 @@ fn data(release: &Release, program: &[u8]) -> Result<Tree> {
     tree.file("usr/bin/capstan", 0o755, program);
     for (from, to) in [
         ("packaging/systemd/capstan.service", "usr/lib/systemd/system/capstan.service"),
+        ("packaging/systemd/capstan.socket", "usr/lib/systemd/system/capstan.socket"),
         ("packaging/systemd/capstan.sysusers", "usr/lib/sysusers.d/capstan.conf"),
         ("packaging/debian/default", CONFFILE),
     ] {
