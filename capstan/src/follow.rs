@@ -36,6 +36,8 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// How long the same error may last.
     pub patience: Option<Duration>,
+    /// How long it takes by a plan, for the estimate of the time left.
+    pub planned: Option<Duration>,
     /// Polls in a row that must find the cluster ready: controllers may not have observed the last change yet.
     pub ready_polls: u32,
 }
@@ -159,7 +161,8 @@ pub async fn follow(
                 () = tokio::time::sleep(INTERVAL) => continue,
             }
         };
-        let Some(tree) = found else { return Ok(Ending::Gone) };
+        let Some(mut tree) = found else { return Ok(Ending::Gone) };
+        tree.part.planned = limits.planned.and_then(|planned| planned.try_into().ok());
         screen.show(&tree, Timestamp::now())?;
         ready_polls = if tree.is_ready() { ready_polls + 1 } else { 0 };
         if ready_polls >= limits.ready_polls.max(1) {

@@ -53,9 +53,10 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
             print_line(&format!("{} objects would be applied", objects.len()))?;
             return Ok(Exit::Done);
         }
-        if !args.no_plan {
-            print_plan(&management, &objects).await;
-        }
+        let planned = match args.no_plan {
+            true => None,
+            false => print_plan(&management, &objects).await,
+        };
         let mut applier = Applier::new(&management.client, &management.namespace);
         for object in &objects {
             applier.apply(object).await?;
@@ -66,7 +67,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         }
         for (namespace, cluster) in &clusters {
             let there = management.within(namespace.as_deref().unwrap_or(&management.namespace));
-            let exit = until_ready(&there, cluster, args).await?;
+            let exit = until_ready(&there, cluster, args, planned).await?;
             if exit != Exit::Done {
                 return Ok(exit);
             }
@@ -112,19 +113,31 @@ async fn validate(management: &Management, objects: &[Value]) -> Result<()> {
     }
 }
 
-/// Prints the plan. A plan that fails does not stop `up`.
-async fn print_plan(management: &Management, objects: &[Value]) {
+/// Prints the plan and returns how long it takes. A plan that fails does not stop `up`.
+async fn print_plan(management: &Management, objects: &[Value]) -> Option<Duration> {
     let proposal = Proposal { apply: objects.to_vec(), ..Proposal::default() };
     match plan::preview(management, proposal).await {
-        Ok(Some(plan)) => eprint_line(plan.text(&TextOptions::plain()).trim_end()),
-        Ok(None) => {}
-        Err(error) => eprint_line(&format!("no plan: {error:#}")),
+        Ok(Some(plan)) => {
+            eprint_line(plan.text(&TextOptions::plain()).trim_end());
+            Some(plan.duration()).filter(|duration| !duration.is_zero())
+        }
+        Ok(None) => None,
+        Err(error) => {
+            eprint_line(&format!("no plan: {error:#}"));
+            None
+        }
     }
 }
 
-async fn until_ready(management: &Management, cluster: &str, args: &Args) -> Result<Exit> {
+async fn until_ready(
+    management: &Management,
+    cluster: &str,
+    args: &Args,
+    planned: Option<Duration>,
+) -> Result<Exit> {
     let mut screen = Screen::new(args.lines);
-    let limits = Limits { timeout: Some(args.timeout), patience: Some(args.patience), ready_polls: 4 };
+    let limits =
+        Limits { timeout: Some(args.timeout), patience: Some(args.patience), planned, ready_polls: 4 };
     let stop = crate::signals::stop();
     let name = format!("{cluster} -n {}", management.namespace);
     Ok(match follow(management, cluster, &mut screen, limits, stop).await? {

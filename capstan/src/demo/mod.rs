@@ -15,6 +15,7 @@ mod state;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
@@ -40,6 +41,8 @@ pub use cloud::{CloudArgs, run as run_cloud};
 use state::State;
 
 /// The CNI of the sample cluster.
+/// How long the sample cluster takes at speed 1, in seconds.
+const UNHURRIED_SECONDS: f64 = 165.0;
 const NETWORK: &str = include_str!("../../../examples/cni.yaml");
 const NAME: &str = "demo";
 const NAMESPACE: &str = "default";
@@ -144,7 +147,8 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
         state.write(&args.data_dir)?;
     }
     let mut screen = Screen::new(args.headless);
-    let limits = Limits { ready_polls: 2, ..Limits::default() };
+    let planned = Duration::try_from_secs_f64(UNHURRIED_SECONDS / args.speed).ok();
+    let limits = Limits { planned, ready_polls: 2, ..Limits::default() };
     match follow(management, NAME, &mut screen, limits, signals::stop()).await? {
         Ending::Interrupted => {
             print_line(&stopped(args, cloud))?;

@@ -121,6 +121,13 @@ fn machine_counts(steps: &[MachineEvent]) -> Vec<MachineCount> {
     all.into_iter().map(sum).filter(|sum| sum.created + sum.replaced + sum.deleted > 0).collect()
 }
 
+impl Plan {
+    /// Until the last step, in simulated time.
+    pub fn duration(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.model_seconds)
+    }
+}
+
 impl Show for Plan {
     fn text(&self, options: &TextOptions) -> String {
         if self.is_empty() {

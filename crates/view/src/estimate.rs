@@ -13,27 +13,37 @@ const EARLY: u32 = 10;
 /// Expected duration of a step per percent of its weight, if nothing else is known: five minutes for all.
 const TYPICAL: SignedDuration = SignedDuration::from_secs(3);
 
+/// What is known of the duration of operations.
+#[derive(Debug, Clone, Copy)]
+pub struct Experience<'a> {
+    /// Earlier operations on the same object.
+    pub history: &'a History,
+    /// Duration of this operation in a plan.
+    pub planned: Option<SignedDuration>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Basis {
-    /// No earlier operation, and too little of this one.
+    /// No earlier operation, no plan, and too little of this one.
     Typical,
-    /// The finished steps of this operation.
+    /// The finished steps of this operation, or else the plan: time per percent of weight.
     Pace(SignedDuration),
 }
 
 /// The words after the time that has passed; empty where an error is waited out, such as the hours until a cloud expunges
 /// machines: what blocks the operation says when it is tried again.
-pub fn time_left(operation: &Operation, history: &History, now: Timestamp) -> String {
+pub fn time_left(operation: &Operation, experience: &Experience<'_>, now: Timestamp) -> String {
     let fails = operation.blocked_by.as_ref().is_some_and(|blocked| blocked.code.is_some());
     if operation.is_over() || fails {
         return String::new();
     }
-    let basis = pace(operation).map_or(Basis::Typical, Basis::Pace);
+    let planned = || experience.planned.and_then(|planned| planned.checked_div(100));
+    let basis = pace(operation).or_else(planned).map_or(Basis::Typical, Basis::Pace);
     let (mut running, mut waiting) = (SignedDuration::ZERO, SignedDuration::ZERO);
     let mut guessed = false;
     let open = |step: &&Step| matches!(step.state, StepState::Waiting | StepState::Running);
     for step in operation.steps.iter().filter(open) {
-        let expected = match (history.median(operation.intention, &step.name), basis) {
+        let expected = match (experience.history.median(operation.intention, &step.name), basis) {
             (Some(median), _) => median,
             (None, Basis::Pace(pace)) => weighted(pace, step),
             (None, Basis::Typical) => {
@@ -88,7 +98,26 @@ mod tests {
     }
 
     fn said(operation: &Operation, second: i64) -> String {
-        time_left(operation, &History::default(), at(second))
+        estimate(operation, &History::default(), None, second)
+    }
+
+    fn estimate(
+        operation: &Operation,
+        history: &History,
+        planned: Option<SignedDuration>,
+        second: i64,
+    ) -> String {
+        time_left(operation, &Experience { history, planned }, at(second))
+    }
+
+    #[test]
+    fn a_plan_is_the_estimate_until_the_operation_has_a_pace() {
+        let planned = Some(SignedDuration::from_secs(100));
+        let mut operation = create();
+        assert_eq!(estimate(&operation, &History::default(), planned, 0), ", about 99s left");
+        operation.progress("Network", 1, 1, at(20));
+        operation.progress("ControlPlane", 0, 3, at(20));
+        assert_eq!(estimate(&operation, &History::default(), planned, 20), ", about 3m0s left");
     }
 
     #[test]
@@ -129,7 +158,8 @@ mod tests {
         }
         history.learn(&earlier);
         // Network took 20 s from its start at 0, the others 40 s and 100 s.
-        assert_eq!(time_left(&create(), &history, at(0)), ", about 2m40s left");
+        let planned = Some(SignedDuration::from_secs(1));
+        assert_eq!(estimate(&create(), &history, planned, 0), ", about 2m40s left");
     }
 
     #[test]

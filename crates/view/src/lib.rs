@@ -25,6 +25,7 @@ mod tree;
 mod why;
 
 pub use advice::Advice;
+pub use estimate::Experience;
 pub use events::{about, event_line, seen};
 pub use fit::draw_within;
 pub use fold::{Row, rows};

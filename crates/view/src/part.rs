@@ -3,6 +3,7 @@
 use capstan_controller::NotSettled;
 use capstan_controller::operation::{History, Operation};
 use capstan_object::{Condition, ConditionStatus, Conditions as _, ObjectMeta, Time};
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,6 +54,9 @@ pub struct Part {
     /// How long earlier operations on it took.
     #[serde(skip)]
     pub history: History,
+    /// How long the current operation takes in all, as a plan has it. Not read from the object: whoever planned sets it.
+    #[serde(skip)]
+    pub planned: Option<SignedDuration>,
     /// Objects that its spec refers to, as (kind, name), in the order in which they are needed.
     #[serde(skip)]
     pub needs: Vec<(String, String)>,
@@ -115,6 +119,7 @@ impl Part {
             endpoint: endpoint(&object["spec"]["controlPlaneEndpoint"]),
             operation: Operation::of(&metadata),
             history: History::of(&metadata),
+            planned: None,
             finalizers: metadata.finalizers,
             namespace: metadata.namespace,
             name: metadata.name,

@@ -1,9 +1,9 @@
 //! Progress of an operation as text, and what changed between two polls.
 
-use capstan_controller::operation::{History, Operation, Step, StepState};
+use capstan_controller::operation::{Operation, Step, StepState};
 use jiff::Timestamp;
 
-use crate::estimate::time_left;
+use crate::estimate::{Experience, time_left};
 use crate::text::{Paint, coloured, one_line, span};
 use crate::{State, Tree};
 
@@ -15,13 +15,18 @@ const WIDTH: usize = 80;
 const ENDED: &str = "ended at ";
 
 /// An operation in a few lines: percentage, time left, steps, what it waits for.
-pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint: Paint) -> Vec<String> {
+pub fn progress(
+    operation: &Operation,
+    experience: &Experience<'_>,
+    now: Timestamp,
+    paint: Paint,
+) -> Vec<String> {
     let percent = operation.percent();
     let full = BAR * u64::from(percent) / 100;
     let bar: String = (0..BAR).map(|at| if at < full { '█' } else { '░' }).collect();
     let end = operation.ended.map_or(now, |ended| ended.timestamp());
     let taken = span(end.duration_since(operation.started.timestamp()));
-    let left = time_left(operation, history, now);
+    let left = time_left(operation, experience, now);
     let mut lines = vec![format!("{:?} {bar} {percent:>3}%  {taken}{left}", operation.intention)];
     lines.extend(step_lines(operation, now, paint));
     if let (Some(blocked), Some(step)) = (&operation.blocked_by, operation.current()) {
@@ -138,7 +143,7 @@ fn collect(tree: &Tree, states: &mut Vec<(String, String)>) {
 
 #[cfg(test)]
 mod tests {
-    use capstan_controller::operation::Intention;
+    use capstan_controller::operation::{History, Intention};
     use capstan_object::ObjectMeta;
     use serde_json::json;
 
@@ -174,7 +179,12 @@ mod tests {
 
     #[test]
     fn an_operation_shows_percentage_time_left_steps_and_what_it_waits_for() {
-        let lines = progress(&operation(1), &History::default(), at(30), Paint::Plain);
+        let lines = progress(
+            &operation(1),
+            &Experience { history: &History::default(), planned: None },
+            at(30),
+            Paint::Plain,
+        );
         assert_eq!(
             lines,
             [
@@ -194,7 +204,12 @@ mod tests {
             Some("E-CS-EXPUNGE"),
             at(20),
         );
-        let lines = progress(&operation, &History::default(), at(30), Paint::Plain);
+        let lines = progress(
+            &operation,
+            &Experience { history: &History::default(), planned: None },
+            at(30),
+            Paint::Plain,
+        );
         assert_eq!(lines[0], "Create █████████░░░░░░░░░░░░░░░  39%  30s");
     }
 

@@ -3,7 +3,7 @@
 use capstan_object::Time;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Part, Row, State, Tree, progress, rows};
+use crate::{Experience, Part, Row, State, Tree, progress, rows};
 
 /// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,11 @@ pub(crate) fn drawn_rows(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -
 pub(crate) fn operation_lines(tree: &Tree, now: Timestamp, paint: Paint) -> Vec<String> {
     let part = &tree.part;
     let current = part.operation.as_ref().filter(|operation| !operation.is_over());
-    current.map(|operation| progress(operation, &part.history, now, paint)).unwrap_or_default()
+    current
+        .map(|operation| {
+            progress(operation, &Experience { history: &part.history, planned: part.planned }, now, paint)
+        })
+        .unwrap_or_default()
 }
 
 /// A line cut to a visible width; colour codes have no width and are kept.
