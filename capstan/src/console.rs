@@ -39,7 +39,7 @@ pub fn run(args: &Args, plugins: &Plugins, matches: &ArgMatches) -> Result<Exit>
         let object = infrastructure(&management, &reference.kind, &reference.name).await?;
         let Some(reader) = readers(plugins).find(|reader| reader.kind() == reference.kind) else {
             bail!(
-                "the console of a {} cannot be read from here: open machine {} ({}) in the cloud's own interface",
+                "consoles of {} cannot be read from here: open machine {} ({}) in the cloud's own interface",
                 reference.kind,
                 args.machine,
                 object["spec"]["providerID"].as_str().unwrap_or("no provider id yet")

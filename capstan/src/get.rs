@@ -1,5 +1,7 @@
 //! `capstan get`: objects as a table.
 
+mod watch;
+
 use anyhow::{Result, bail};
 use capstan_controller::KindName;
 use capstan_object::Key;
@@ -30,6 +32,9 @@ pub struct Args {
     /// Only objects with these labels, such as a=b,c
     #[arg(long, short = 'l', value_name = "SELECTOR")]
     selector: Option<String>,
+    /// Print rows that change until interrupted; with -o text and -o wide
+    #[arg(long, short)]
+    watch: bool,
     /// With -o yaml and -o json: print metadata.managedFields too
     #[arg(long)]
     show_managed_fields: bool,
@@ -73,13 +78,16 @@ impl Show for Objects {
 
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let requests = requests(&args.kind, &args.names)?;
-    let mut items = args.connection.run(plugins, async |management| {
-        let mut all = Vec::new();
-        for (kind, names) in &requests {
-            all.extend(items(&management, args, kind, names).await?);
+    if args.watch {
+        if !args.output.is_text() {
+            bail!("--watch prints rows of a table: use it with -o text or -o wide");
         }
-        Ok(all)
-    })?;
+        return args
+            .connection
+            .run(plugins, async |management| watch::run(&management, args, &requests).await);
+    }
+    let mut items =
+        args.connection.run(plugins, async |management| all(&management, args, &requests).await)?;
     if items.is_empty() {
         let place = if args.all_namespaces { "any namespace" } else { &args.connection.namespace };
         eprint_line(&format!("no {} in {place}", args.kind));
@@ -94,6 +102,14 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let alone = matches!(requests.as_slice(), [(_, names)] if names.len() == 1);
     args.output.show(&Objects { items, namespaces: args.all_namespaces, alone })?;
     Ok(Exit::Done)
+}
+
+async fn all(management: &Management, args: &Args, requests: &[(String, Vec<String>)]) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for (kind, names) in requests {
+        all.extend(items(management, args, kind, names).await?);
+    }
+    Ok(all)
 }
 
 /// Reads `KIND[,KIND] [NAME...]` and `KIND/NAME [KIND/NAME...]` as kinds with names.

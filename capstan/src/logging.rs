@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use capstan_controller::TRACE_TARGET;
 use capstan_traces::SpanLayer;
 use capstan_view::Paint;
@@ -49,9 +49,12 @@ fn filter() -> Result<EnvFilter> {
 fn parsed(text: &str) -> Result<EnvFilter> {
     const NOISY: [&str; 4] = ["h2", "hyper", "hyper_util", "rustls"];
     let text = if text.trim().is_empty() { "info" } else { text };
-    let wrong =
-        || format!("CAPSTAN_LOG={text} is not a log filter such as info or info,capstan_apiserver=debug");
-    let mut filter = EnvFilter::try_new(text).with_context(wrong)?;
+    // Its cause says the same again.
+    let mut filter = EnvFilter::try_new(text).map_err(|error| {
+        anyhow!(
+            "CAPSTAN_LOG={text} is not a log filter such as info or info,capstan_apiserver=debug: {error}"
+        )
+    })?;
     // Lines name their object; they are not prefixed with spans.
     filter = filter.add_directive(format!("{TRACE_TARGET}=off").parse()?);
     for noisy in NOISY.iter().filter(|noisy| !text.split([',', '=']).any(|word| word.trim() == **noisy)) {

@@ -56,6 +56,10 @@ impl TextOptions {
 }
 
 impl OutputArgs {
+    pub fn is_wide(&self) -> bool {
+        self.output == Format::Wide
+    }
+
     pub fn is_text(&self) -> bool {
         matches!(self.output, Format::Text | Format::Wide)
     }
