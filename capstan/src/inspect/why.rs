@@ -66,6 +66,7 @@ pub fn explain(plugins: &Plugins, tree: &Tree, why: &Why, now: Timestamp) -> Str
     let mut text = match count {
         1 if why.first.cause.part == tree.part.title() => format!("{}\n", words(&why.first, now)),
         1 => format!("{}{}\n", verdict(tree), words(&why.first, now)),
+        _ if tree.part.state() == State::Healthy => format!("{}has {count} problems\n", verdict(tree)),
         _ => format!("{}{count} problems\n", verdict(tree)),
     };
     for (number, blocker) in why.blockers().enumerate().take(MOST) {

@@ -126,4 +126,8 @@ fn a_cluster_stays_ready_while_its_cloud_does_not_answer() {
     let verdict =
         "Cluster/demo is ready, but the cloud of CloudStackMachine/w1 does not answer (and 1 more)\n";
     assert!(text.starts_with(verdict), "{text}");
+    let silent = json!([ready, ["CloudReachable", "False", "Unreachable", silent]]);
+    objects.push(object("CloudStackCluster", "demo", "Cluster/demo", silent));
+    let text = answer(&objects);
+    assert!(text.starts_with("Cluster/demo is ready, but has 2 problems\n"), "{text}");
 }

@@ -3,7 +3,7 @@
 use capstan_capi_types::core::condition;
 use capstan_controller::{Note, code_in};
 use capstan_object::Condition;
-use capstan_object::ConditionStatus::{False, True};
+use capstan_object::ConditionStatus::True;
 
 /// The event of a change of conditions: something that was ready is not any more, such as a machine that was destroyed in
 /// the cloud, or an error has appeared, such as refused credentials.
@@ -11,7 +11,7 @@ pub fn problem(before: &[Condition], after: &[Condition]) -> Option<Note> {
     let appeared = |now: &&Condition| {
         let old = before.iter().find(|old| old.kind == now.kind);
         let broke =
-            now.kind == condition::READY && now.status == False && old.is_some_and(|it| it.status == True);
+            now.kind == condition::READY && now.status != True && old.is_some_and(|it| it.status == True);
         let code = code_in(&now.message).filter(|_| now.status != True);
         broke || code.is_some_and(|code| old.and_then(|it| code_in(&it.message)) != Some(code))
     };
@@ -21,7 +21,7 @@ pub fn problem(before: &[Condition], after: &[Condition]) -> Option<Note> {
 
 #[cfg(test)]
 mod tests {
-    use capstan_object::ConditionStatus::{self, Unknown};
+    use capstan_object::ConditionStatus::{self, False, Unknown};
     use jiff::Timestamp;
 
     use super::*;
@@ -43,12 +43,14 @@ mod tests {
         let fine = conditions(&[("Ready", True, "")]);
         let starting = conditions(&[("Ready", False, "Waiting for the machine")]);
         let gone = conditions(&[("Ready", False, "the machine is gone")]);
+        let off = conditions(&[("Ready", Unknown, "the server is in state SHUTOFF")]);
         let refused = conditions(&[("Ready", True, ""), ("CloudReachable", False, "E-CS-CREDENTIALS: no")]);
         let still = conditions(&[("Ready", True, ""), ("CloudReachable", False, "E-CS-CREDENTIALS: never")]);
         let quota = conditions(&[("Ready", False, "E-CS-QUOTA: no more")]);
         let unknown = conditions(&[("Ready", Unknown, "E-CS-UNREACHABLE: no answer")]);
         for (before, after, event) in [
             (&fine, &gone, Some("the machine is gone")),
+            (&fine, &off, Some("the server is in state SHUTOFF")),
             (&gone, &gone, None),
             (&gone, &fine, None),
             (&starting, &gone, None),
