@@ -61,7 +61,7 @@ struct ClusterArgs {
 /// The choice of a template.
 #[derive(Debug, clap::Args)]
 pub struct FlavorArgs {
-    /// Infrastructure provider; needed if several have templates
+    /// Infrastructure provider; by default the one whose credentials are in the environment
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
     /// Flavor of the template, such as kube-vip; the default one if not given
@@ -77,7 +77,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 impl FlavorArgs {
-    /// The provider that was chosen, or the only one that `fits`.
+    /// The provider that was chosen, or the only one that `fits` and has its credentials in the environment.
     pub fn provider<'a>(
         &self,
         plugins: &'a Plugins,
@@ -86,10 +86,20 @@ impl FlavorArgs {
         let fitting: Vec<&dyn Provider> =
             plugins.providers().map(AsRef::as_ref).filter(|provider| fits(*provider)).collect();
         let names: Vec<&str> = fitting.iter().map(|provider| provider.name()).collect();
-        let found = match (&self.provider, &fitting[..]) {
-            (None, [only]) => Some(only),
-            (None, _) => bail!("--provider is needed: one of {}", names.join(", ")),
-            (Some(name), _) => fitting.iter().find(|provider| provider.name() == name),
+        let known = || fitting.iter().filter(|provider| has_credentials(**provider));
+        let found = match &self.provider {
+            None if fitting.len() == 1 => fitting.first(),
+            None if known().count() == 1 => known().next(),
+            None => bail!(
+                "--provider is needed: one of {}; or set the credentials of one in the environment: {}",
+                names.join(", "),
+                fitting
+                    .iter()
+                    .map(|provider| variables_of(*provider).join(", "))
+                    .collect::<Vec<_>>()
+                    .join("; or ")
+            ),
+            Some(name) => fitting.iter().find(|provider| provider.name() == name),
         };
         let name = self.provider.as_deref().unwrap_or_default();
         found.copied().with_context(|| format!("--provider {name}: expected one of {}", names.join(", ")))
@@ -103,6 +113,17 @@ impl FlavorArgs {
         let wrong = || format!("--flavor {}: {} has {}", self.flavor, provider.title(), names.join(", "));
         Ok(found.with_context(wrong)?.template)
     }
+}
+
+/// The environment variables with the credentials of a provider.
+fn variables_of(provider: &dyn Provider) -> Vec<&'static str> {
+    let fields = provider.surveyor().map(|surveyor| surveyor.credentials()).unwrap_or_default();
+    fields.iter().map(|field| field.variable).collect()
+}
+
+fn has_credentials(provider: &dyn Provider) -> bool {
+    let variables = variables_of(provider);
+    !variables.is_empty() && variables.iter().all(|variable| std::env::var_os(variable).is_some())
 }
 
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {

@@ -27,7 +27,13 @@ pub fn credentials(surveyor: &dyn Surveyor, yes: bool) -> Result<CredentialValue
         let value = match std::env::var(field.variable) {
             Ok(value) => value,
             Err(_) if field.secret => hidden(field.field)?,
+            Err(_) if field.is_file => line(&format!("path of {}: ", field.field))?,
             Err(_) => line(&format!("{}: ", field.field))?,
+        };
+        let value = match field.is_file {
+            true => std::fs::read_to_string(value.trim())
+                .with_context(|| format!("{}: cannot read {}", field.field, value.trim()))?,
+            false => value,
         };
         if value.trim().is_empty() {
             bail!("{} is empty: set {} in the environment", field.field, field.variable);

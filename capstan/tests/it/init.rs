@@ -17,6 +17,7 @@ fn init(data: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_capstan"))
         .arg("init")
         .args(arguments)
+        .env_remove("OS_CLIENT_CONFIG_FILE")
         .env("CLOUDSTACK_API_URL", key("api-url"))
         .env("CLOUDSTACK_API_KEY", key("api-key"))
         .env("CLOUDSTACK_SECRET_KEY", key("secret-key"))
@@ -75,7 +76,7 @@ fn a_first_cluster_takes_three_commands() {
 fn init_without_credentials_says_what_to_set() {
     let dir = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_capstan"))
-        .args(["init", "first", "--yes", "--to", dir.path().to_str().unwrap()])
+        .args(["init", "first", "--provider", "cloudstack", "--yes", "--to", dir.path().to_str().unwrap()])
         .env_remove("CLOUDSTACK_API_URL")
         .output()
         .unwrap();
@@ -94,7 +95,8 @@ fn manifests_are_generated_from_flavors() {
         "CLOUDSTACK_WORKER_MACHINE_OFFERING=Small Instance",
     ];
     let set: Vec<&str> = values.iter().flat_map(|value| ["--set", *value]).collect();
-    let plain = ["generate", "cluster", "first", "--kubernetes-version", "v1.36.0"];
+    let plain =
+        ["generate", "cluster", "first", "--provider", "cloudstack", "--kubernetes-version", "v1.36.0"];
     let missing = failed(capstan(&plain));
     assert!(missing.contains("no value for CLOUDSTACK_"), "{missing}");
     let text = succeeded(capstan(&[&plain[..], &["--worker-machine-count", "2"], &set].concat()));
@@ -103,7 +105,68 @@ fn manifests_are_generated_from_flavors() {
     assert!(affine.contains("affinity: anti"), "{affine}");
     let unknown = failed(capstan(&[&plain[..], &["--flavor", "purple"]].concat()));
     assert!(unknown.contains("CloudStack has affinity, autoscale"), "{unknown}");
-    let variables = succeeded(capstan(&["generate", "cluster", "first", "--list-variables"]));
+    let list = ["generate", "cluster", "first", "--list-variables", "--provider"];
+    let variables = succeeded(capstan(&[&list[..], &["cloudstack"]].concat()));
     assert!(variables.contains("CLOUDSTACK_ZONE_NAME: required\n"), "{variables}");
     assert!(variables.contains("CLUSTER_ENDPOINT_PORT: default \"6443\"\n"), "{variables}");
+    let variables = succeeded(capstan(&[&list[..], &["openstack"]].concat()));
+    assert!(variables.contains("OPENSTACK_IMAGE_NAME: required\n"), "{variables}");
+}
+
+/// A simulated OpenStack; killed when dropped.
+struct OpenStack(std::process::Child);
+
+impl Drop for OpenStack {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_provider_is_the_one_whose_credentials_are_in_the_environment() {
+    use std::io::{BufRead as _, BufReader};
+    let dir = tempfile::tempdir().unwrap();
+    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+        .args(["sim", "openstack", "--listen", "127.0.0.1:0", "--endpoint-port", &free()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let _cloud = OpenStack(process);
+    let mut clouds = String::new();
+    // The file ends with the administrator's second region.
+    while clouds.matches("region_name: ").count() < 4 {
+        clouds.push_str(&lines.next().unwrap().unwrap());
+        clouds.push('\n');
+    }
+    let config = dir.path().join("clouds.yaml");
+    std::fs::write(&config, clouds).unwrap();
+    let to = dir.path().to_str().unwrap();
+    let init = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args([&["init", "first", "--yes", "--force", "--to", to], arguments].concat())
+            .env_remove("CLOUDSTACK_API_URL")
+            .env("OS_CLIENT_CONFIG_FILE", &config)
+            .output()
+            .unwrap()
+    };
+    let cloud = ["--set", "OPENSTACK_CLOUD=capstan"];
+    let output = init(&cloud);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    succeeded(output);
+    for expected in ["ok: the quota is sufficient", "ok: the project may have load balancers"] {
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+    let manifest = std::fs::read_to_string(dir.path().join("first.yaml")).unwrap();
+    assert!(manifest.contains("#   image: ubuntu-2404-kube-v1.36.0"), "{manifest}");
+    let secret = std::fs::read_to_string(dir.path().join("first-credentials.yaml")).unwrap();
+    assert!(secret.contains("clouds.yaml: "), "the Secret has the file's content");
+    let output = init(&[&cloud[..], &["--worker-machine-count", "500"]].concat());
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let wrong = failed(init(&[&cloud[..], &["--set", "OPENSTACK_IMAGE_NAME=nothing"]].concat()));
+    assert!(wrong.contains("OpenStack has no such image; it has"), "{wrong}");
+    let both = failed(capstan(&["generate", "cluster", "first"]));
+    assert!(both.contains("--provider is needed: one of cloudstack, openstack"), "{both}");
 }

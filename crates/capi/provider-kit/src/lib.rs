@@ -29,6 +29,7 @@ mod inventory;
 pub mod order;
 mod plugin;
 mod problem;
+pub mod proposal;
 mod relations;
 mod simulator;
 mod survey;

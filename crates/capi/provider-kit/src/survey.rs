@@ -22,6 +22,8 @@ pub struct CredentialField {
     pub variable: &'static str,
     /// It is not echoed on a terminal.
     pub secret: bool,
+    /// The variable, and whoever is asked, names a file with the value.
+    pub is_file: bool,
 }
 
 /// Values of the credentials Secret, by field.

@@ -5,38 +5,30 @@ use std::collections::BTreeMap;
 use capstan_cloudstack_client::commands::{
     ListApis, ListNetworks, ListServiceOfferings, ListTemplates, ListZones,
 };
-use capstan_cloudstack_client::model::{GuestType, Template};
+use capstan_cloudstack_client::model::GuestType;
 use capstan_cloudstack_client::{Class, Client};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackFailureDomainSpec, CloudStackMachineSpec, SecretReference,
 };
 use capstan_object::ObjectMeta;
+use capstan_provider_kit::proposal::{self, CLUSTER_NAME, KUBERNETES_VERSION, OfferedSize};
 use capstan_provider_kit::{
-    Answers, Choice, CredentialField, CredentialValues, Finding, Flavor, ProviderError, Question, Secret,
-    Surveyor,
+    Amount, Answers, Choice, CredentialField, CredentialValues, Finding, Flavor, ProviderError, Question,
+    Secret, Surveyor,
 };
 use futures::future::BoxFuture;
 
 use crate::error::CloudError;
-use crate::machine::version_in;
 use crate::outlook::Prospect;
 use crate::plugin::CloudStack;
 use crate::within_patience;
 
 const SECRET: &str = "cloudstack-credentials";
-const NAME: &str = "CLUSTER_NAME";
 const ZONE: &str = "CLOUDSTACK_ZONE_NAME";
 const NETWORK: &str = "CLOUDSTACK_NETWORK_NAME";
 const TEMPLATE: &str = "CLOUDSTACK_TEMPLATE_NAME";
-const VERSION: &str = "KUBERNETES_VERSION";
 const CONTROL_PLANE: &str = "CLOUDSTACK_CONTROL_PLANE_MACHINE_OFFERING";
 const WORKERS: &str = "CLOUDSTACK_WORKER_MACHINE_OFFERING";
-const CONTROL_PLANES: &str = "CONTROL_PLANE_MACHINE_COUNT";
-const WORKER_COUNT: &str = "WORKER_MACHINE_COUNT";
-
-/// What kubeadm's preflight checks ask of a control plane machine.
-const LEAST_CPUS: u32 = 2;
-const LEAST_MEMORY_MIB: u64 = 1700;
 
 /// What the controllers cannot work without. The rest of the role is checked by its use.
 const NEEDED: [&str; 6] = [
@@ -72,9 +64,9 @@ pub(crate) const FLAVORS: &[Flavor] = &[
 ];
 
 const FIELDS: &[CredentialField] = &[
-    CredentialField { field: "api-url", variable: "CLOUDSTACK_API_URL", secret: false },
-    CredentialField { field: "api-key", variable: "CLOUDSTACK_API_KEY", secret: false },
-    CredentialField { field: "secret-key", variable: "CLOUDSTACK_SECRET_KEY", secret: true },
+    CredentialField { field: "api-url", variable: "CLOUDSTACK_API_URL", secret: false, is_file: false },
+    CredentialField { field: "api-key", variable: "CLOUDSTACK_API_KEY", secret: false, is_file: false },
+    CredentialField { field: "secret-key", variable: "CLOUDSTACK_SECRET_KEY", secret: true, is_file: false },
 ];
 
 impl Surveyor for CloudStack {
@@ -135,58 +127,41 @@ impl CloudStack {
             let found = access.list(&question).await?;
             let isolated = found.iter().filter(|network| network.r#type == Some(GuestType::Isolated));
             let existing = isolated.filter_map(|network| network.name.as_ref());
-            let new = Choice::new(text(NAME), "a new isolated network");
+            let new = Choice::new(text(CLUSTER_NAME), "a new isolated network");
             let others = existing.filter(|name| **name != new.value).map(|name| Choice::new(name, "exists"));
             let choices = std::iter::once(new.clone()).chain(others).collect();
             return Ok(Some(Question { variable: NETWORK, title: "network", choices, open: true }));
         }
         if missing(TEMPLATE) {
             let question = ListTemplates { zoneid: zone, ..ListTemplates::default() };
-            let choices = templates(&access.list(&question).await?, answers.get(VERSION).map(String::as_str));
+            let found = access.list(&question).await?;
+            let names = found.iter().filter(|it| it.isready).map(|it| it.name.as_str()).collect();
+            let choices = proposal::images(names, answers.get(KUBERNETES_VERSION).map(String::as_str));
             return Ok(Some(Question { variable: TEMPLATE, title: "template", choices, open: false }));
         }
-        if missing(VERSION) {
-            let version = version_in(&text(TEMPLATE)).map(|version| format!("v{version}"));
-            let choices = version.map(|it| Choice::new(it, "by the template's name")).into_iter().collect();
-            let title = "Kubernetes version of the template";
-            return Ok(Some(Question { variable: VERSION, title, choices, open: true }));
+        if missing(KUBERNETES_VERSION) {
+            return Ok(Some(proposal::version_question(&text(TEMPLATE))));
         }
         for (variable, title) in
             [(CONTROL_PLANE, "offering of control plane machines"), (WORKERS, "offering of workers")]
         {
             if missing(variable) {
                 let question = ListServiceOfferings { zoneid: zone, ..ListServiceOfferings::default() };
-                let mut fitting: Vec<_> =
-                    access.list(&question).await?.into_iter().filter_map(size).collect();
-                fitting.sort();
-                let choice = |(memory, cpus, name): &(u64, u32, String)| {
-                    Choice::new(name, format!("{cpus} CPUs, {memory} MiB"))
-                };
-                let choices = fitting.iter().map(choice).collect();
+                let offered = access.list(&question).await?;
+                let choices = proposal::sizes(offered.into_iter().filter_map(size));
                 return Ok(Some(Question { variable, title, choices, open: false }));
             }
         }
-        for (variable, title, counts) in [
-            (CONTROL_PLANES, "control plane machines", [("1", "no redundancy"), ("3", "one may fail")]),
-            (WORKER_COUNT, "workers", [("1", ""), ("3", "")]),
-        ] {
-            if missing(variable) {
-                let choices = counts.map(|(count, note)| Choice::new(count, note)).to_vec();
-                return Ok(Some(Question { variable, title, choices, open: true }));
-            }
-        }
-        Ok(None)
+        Ok(proposal::count_question(answers))
     }
 
     async fn findings(&self, credentials: &CredentialValues, answers: &Answers) -> Vec<Finding> {
         let (domain, secret) = (domain(answers), secret(credentials));
-        let count =
-            |variable: &str| answers.get(variable).and_then(|text| text.parse().ok()).unwrap_or(1_i64);
         let order = |offering: &str| {
             let mut spec = CloudStackMachineSpec::default();
             spec.offering.name = answers.get(offering).cloned().unwrap_or_default();
             spec.template.name = answers.get(TEMPLATE).cloned().unwrap_or_default();
-            Prospect { spec, version: answers.get(VERSION).cloned().unwrap_or_default() }
+            Prospect { spec, version: answers.get(KUBERNETES_VERSION).cloned().unwrap_or_default() }
         };
         let orders = [order(CONTROL_PLANE), order(WORKERS)];
         let outlook = match within_patience(self.clouds().outlook(&domain, &secret, &orders)).await {
@@ -197,7 +172,7 @@ impl CloudStack {
         for trouble in outlook.verdicts.iter().filter_map(|verdict| verdict.trouble.as_ref()) {
             findings.push(Finding::bad(trouble.text(), "choose another template or offering"));
         }
-        let machines = [count(CONTROL_PLANES), count(WORKER_COUNT)];
+        let machines = proposal::counts(answers);
         let sum = |of: fn(&capstan_provider_kit::Size) -> u64| -> i64 {
             let sizes = outlook.verdicts.iter().zip(machines);
             let each = sizes.filter_map(|(it, n)| Some(i64::try_from(of(&it.size?)).ok()?.saturating_mul(n)));
@@ -251,52 +226,24 @@ impl Asked {
     }
 }
 
-/// Name, processors and memory of an offering that a control plane machine fits into, the smallest first.
-fn size(offering: capstan_cloudstack_client::model::ServiceOffering) -> Option<(u64, u32, String)> {
-    let (cpus, memory) = (offering.cpunumber?, offering.memory?);
-    (cpus >= LEAST_CPUS && memory >= LEAST_MEMORY_MIB).then_some((memory, cpus, offering.name))
-}
-
-/// Templates with a Kubernetes version in their name, the wanted or newest first, then others.
-fn templates(found: &[Template], version: Option<&str>) -> Vec<Choice> {
-    let numbers = |name: &str| -> Vec<u64> {
-        version_in(name).into_iter().flat_map(|it| it.split('.')).filter_map(|it| it.parse().ok()).collect()
-    };
-    let wanted = version.map(|it| it.trim_start_matches('v'));
-    let mut names: Vec<&str> = found.iter().filter(|it| it.isready).map(|it| it.name.as_str()).collect();
-    names.sort_by_key(|name| {
-        std::cmp::Reverse((version_in(name) == wanted && wanted.is_some(), numbers(name)))
-    });
-    names.dedup();
-    let note = |name: &str| version_in(name).map(|it| format!("Kubernetes v{it}")).unwrap_or_default();
-    names.into_iter().map(|name| Choice::new(name, note(name))).collect()
+fn size(offering: capstan_cloudstack_client::model::ServiceOffering) -> Option<OfferedSize> {
+    Some(OfferedSize { memory_mib: offering.memory?, cpus: offering.cpunumber?, name: offering.name })
 }
 
 fn quota(left: Result<capstan_cloudstack_client::model::Quota, String>, needs: [i64; 3]) -> Finding {
     let left = match left {
         Ok(left) => crate::capacity::remaining(&left),
-        Err(why) => {
-            return Finding::warning(format!("the quota is not known: {why}"), "ask the cloud's operator");
-        }
+        Err(why) => return proposal::unknown_quota(&why),
     };
-    let short: Vec<String> =
-        [("machines", left.machines), ("CPUs", left.cpus), ("MiB of memory", left.memory_mib)]
-            .into_iter()
-            .zip(needs)
-            .filter_map(|((what, left), needed)| match left {
-                Some(capstan_provider_kit::Amount::Limited(left)) if left < needed => {
-                    Some(format!("{needed} {what} are needed and {left} are left"))
-                }
-                _ => None,
-            })
-            .collect();
-    match short.is_empty() {
-        true => Finding::fine("the quota is sufficient"),
-        false => Finding::bad(
-            format!("quota: {}", short.join(", ")),
-            "choose fewer or smaller machines, or have the limit raised",
-        ),
-    }
+    let limit = |left: Option<Amount>| match left {
+        Some(Amount::Limited(left)) => Some(left),
+        _ => None,
+    };
+    proposal::quota(&[
+        ("machines", limit(left.machines), needs[0]),
+        ("CPUs", limit(left.cpus), needs[1]),
+        ("MiB of memory", limit(left.memory_mib), needs[2]),
+    ])
 }
 
 fn domain(answers: &Answers) -> CloudStackFailureDomainSpec {
@@ -312,26 +259,4 @@ fn secret(credentials: &CredentialValues) -> Secret {
     let data: BTreeMap<String, Vec<u8>> =
         credentials.iter().map(|(field, text)| (field.clone(), text.as_bytes().to_vec())).collect();
     Secret { metadata: ObjectMeta::named("default", SECRET), data, ..Secret::default() }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_newest_template_is_proposed_unless_a_version_is_asked_for() {
-        let found: Vec<Template> =
-            ["plain", "ubuntu-kube-v1.9.9", "ubuntu-kube-v1.36.0", "ubuntu-kube-v1.35.0"]
-                .iter()
-                .map(|name| {
-                    serde_json::from_value(json!({"id": name, "name": name, "isready": true})).expect("one")
-                })
-                .collect();
-        let first = |version| templates(&found, version)[0].value.clone();
-        assert_eq!(first(None), "ubuntu-kube-v1.36.0");
-        assert_eq!(first(Some("v1.35.0")), "ubuntu-kube-v1.35.0");
-        assert_eq!(templates(&found, None).last().map(|it| it.value.as_str()), Some("plain"));
-    }
 }

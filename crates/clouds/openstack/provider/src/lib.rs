@@ -16,6 +16,7 @@ mod cluster;
 pub mod code;
 pub mod condition;
 mod error;
+mod init;
 mod inventory;
 mod listing;
 mod lookup;

@@ -10,18 +10,18 @@ use capstan_object::Key;
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
-    Finding, Installed, Inventory, OpenedProvider, Provider, ProviderError, ProviderVersions,
-    RunningProvider, Secret, served,
+    Finding, Flavor, Installed, Inventory, OpenedProvider, Provider, ProviderError, ProviderVersions,
+    RunningProvider, Secret, Surveyor, served,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::clouds::{Clouds, OverNetwork};
-use crate::code;
+use crate::{code, init};
 
 /// How long a cloud may take to answer a command.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Provides machines on OpenStack. Services are reached when an object first names a cloud.
 pub struct OpenStack {
@@ -96,6 +96,14 @@ impl Provider for OpenStack {
             flags.openstack.then(|| Arc::new(running) as Arc<dyn RunningProvider>)
         });
         Box::pin(std::future::ready(opened))
+    }
+
+    fn flavors(&self) -> &'static [Flavor] {
+        init::FLAVORS
+    }
+
+    fn surveyor(&self) -> Option<&dyn Surveyor> {
+        Some(self)
     }
 
     fn inventory(&self) -> Option<&dyn Inventory> {

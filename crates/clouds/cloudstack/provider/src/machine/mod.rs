@@ -61,7 +61,6 @@ pub(crate) use catalog::{fits, service_offering, service_offerings};
 pub use namesake::Namesake;
 pub use observe::{Instance, Seen};
 pub use order::Order;
-pub(crate) use preflight::version_in;
 pub use ssh::FORWARDED;
 pub(crate) use ssh::SSH;
 pub(crate) use teardown::{comes_along, recorded as recorded_disks};

@@ -3,21 +3,13 @@
 use std::collections::BTreeMap;
 
 use capstan_cloudstack_client::model::Template;
+use capstan_provider_kit::proposal::version_in;
 
 use crate::code;
 use crate::error::CloudError;
 
 /// The setting of images and machines that boot by UEFI; its value is the mode.
 const UEFI: &str = "UEFI";
-
-/// The Kubernetes version in an image's name, as image-builder names images: `ubuntu-2404-kube-v1.36.0`,
-/// `kube-v1.27.2/rhel-8`. Names without one say nothing.
-pub(crate) fn version_in(name: &str) -> Option<&str> {
-    let (_, rest) = name.split_once("kube-v")?;
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-    let version = rest[..end].trim_end_matches('.');
-    (version.split('.').count() == 3).then_some(version)
-}
 
 /// Refuses an image whose name promises another Kubernetes version, or that boots another way than the machine is
 /// ordered to: such a machine would run and never join.
