@@ -14,8 +14,10 @@ pub const ETCD: &str = "3.6.5";
 /// Cluster API release. Its `test` module of 1.14.1 and 1.14.2 was never published, so all three modules stay at 1.14.0.
 pub const CLUSTER_API: &str = "1.14.0";
 pub const CAPC: &str = "0.6.1";
-/// Release of the OpenStack provider for Cluster API; only its definitions are used.
+/// Release of the OpenStack provider for Cluster API.
 pub const CAPO: &str = "0.14.7";
+/// Release of the OpenStack Resource Controller that this CAPO uses. CAPO does not start without its Image kind.
+pub const ORC: &str = "2.4.0";
 
 pub const CONTAINERD: &str = "2.4.2";
 pub const RUNC: &str = "1.5.2";
@@ -44,6 +46,7 @@ pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
 pub const CLUSTER_API_TEST_MODULE: &str = "sigs.k8s.io/cluster-api/test";
 pub const CAPC_MODULE: &str = "sigs.k8s.io/cluster-api-provider-cloudstack";
 pub const CAPO_MODULE: &str = "sigs.k8s.io/cluster-api-provider-openstack";
+pub const ORC_MODULE: &str = "github.com/k-orc/openstack-resource-controller/v2";
 
 pub const CONTAINERD_MODULE: &str = "github.com/containerd/containerd/v2";
 pub const RUNC_MODULE: &str = "github.com/opencontainers/runc";
@@ -62,6 +65,7 @@ pub enum Family {
     Etcd,
     ClusterApi,
     Capc,
+    Capo,
     Containerd,
     Runc,
     CniPlugins,
@@ -132,6 +136,7 @@ pub const PEERS: &[Peer] = &[
     peer("coredns", Family::CoreDns, "capstan.peers/coredns/coredns", 15),
     peer("capc", Family::Capc, CAPC_MODULE, 30),
     peer("helm", Family::Helm, "helm.sh/helm/v4/cmd/helm", 30),
+    peer("capo", Family::Capo, CAPO_MODULE, 30),
 ];
 
 /// Peers on a node image and in the container images of its control plane.
@@ -186,6 +191,7 @@ impl Family {
             Family::Etcd => "etcd",
             Family::ClusterApi => "cluster-api",
             Family::Capc => "capc",
+            Family::Capo => "capo",
             Family::Containerd => "containerd",
             Family::Runc => "runc",
             Family::CniPlugins => "cni-plugins",
@@ -202,6 +208,7 @@ impl Family {
             Family::Etcd => ("go.etcd.io/etcd/server/v3", format!("v{ETCD}")),
             Family::ClusterApi => (CLUSTER_API_MODULE, format!("v{CLUSTER_API}")),
             Family::Capc => (CAPC_MODULE, format!("v{CAPC}")),
+            Family::Capo => (CAPO_MODULE, format!("v{CAPO}")),
             Family::Containerd => (CONTAINERD_MODULE, format!("v{CONTAINERD}")),
             Family::Runc => (RUNC_MODULE, format!("v{RUNC}")),
             Family::CniPlugins => (CNI_PLUGINS_MODULE, format!("v{CNI_PLUGINS}")),
@@ -237,7 +244,12 @@ impl Family {
             Family::Capc => {
                 line("replace github.com/dgrijalva/jwt-go => github.com/golang-jwt/jwt/v4 v4.0.0".into());
             }
-            Family::Containerd | Family::Runc | Family::CniPlugins | Family::CoreDns | Family::Helm => {}
+            Family::Capo
+            | Family::Containerd
+            | Family::Runc
+            | Family::CniPlugins
+            | Family::CoreDns
+            | Family::Helm => {}
         }
         out
     }
@@ -263,7 +275,7 @@ impl Family {
         match self {
             Family::Kubernetes | Family::KubernetesBefore => 90,
             Family::ClusterApi => 150,
-            Family::Capc | Family::Helm => 100,
+            Family::Capc | Family::Capo | Family::Helm => 100,
             Family::Containerd | Family::CoreDns => 60,
             Family::Etcd => 45,
             Family::Runc | Family::CniPlugins => 15,
@@ -272,8 +284,9 @@ impl Family {
 
     pub fn tidy_arguments(self) -> &'static [&'static str] {
         match self {
-            // `-e`: a generated package of CAPC's tests is not in the module.
-            Family::Capc => &["mod", "tidy", "-e"],
+            // `-e`: a generated package of CAPC's tests is not in the module, and the proxy does not serve the module that
+            // CAPO's tests import.
+            Family::Capc | Family::Capo => &["mod", "tidy", "-e"],
             _ => &["mod", "tidy"],
         }
     }
@@ -294,7 +307,9 @@ impl Family {
             Family::Containerd => format!("-s -w -X {CONTAINERD_MODULE}/version.Version={CONTAINERD}"),
             Family::Runc => "-s -w -extldflags -static".to_owned(),
             Family::Helm => format!("-s -w -X {HELM_MODULE}/internal/version.version=v{HELM}"),
-            Family::Etcd | Family::Capc | Family::CniPlugins | Family::CoreDns => "-s -w".to_owned(),
+            Family::Etcd | Family::Capc | Family::Capo | Family::CniPlugins | Family::CoreDns => {
+                "-s -w".to_owned()
+            }
         }
     }
 
