@@ -128,6 +128,23 @@ impl<'a> Cluster<'a> {
         Api::from_kubeconfig(file)
     }
 
+    /// Installs the example's CNI as soon as the cluster's API server answers.
+    pub async fn install_cni(&self, kubeconfig: &Path) -> Result<()> {
+        let workload = wait::until("the cluster's API server answers", TIMEOUT, || async {
+            let Ok(workload) = self.workload(kubeconfig).await else { return Ok(None) };
+            Ok(workload.get("/readyz").await?.status.is_success().then_some(workload))
+        })
+        .await?;
+        let discovery = Discovery::read(&workload).await?;
+        for object in examples(&["cni.yaml"])?.iter().filter(|object| object["kind"] == "ConfigMap") {
+            let text = object["data"]["cni.yaml"].as_str().context("no CNI in the example")?;
+            for object in install::documents(text)? {
+                discovery.create(&workload, &object, None).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until the workload cluster has that many Nodes, all Ready and of one version.
     pub async fn wait_nodes(&self, workload: &Api, count: usize, version: &str) -> Result<()> {
         let what = format!("{count} ready nodes of {version} in {}", self.name);
@@ -194,13 +211,15 @@ impl<'a> Cluster<'a> {
     }
 
     /// Objects that should have been deleted with the cluster. Leaves out what every namespace has and what outlives
-    /// clusters: a ClusterResourceSet serves many clusters. Templates are owned by the Cluster and go with it.
+    /// clusters: a ClusterResourceSet serves many clusters, and a Secret of the manifests is its user's. Templates are
+    /// owned by the Cluster and go with it.
     async fn left_behind(&self) -> Result<Vec<String>> {
         let came = |kind: &str, name: &str| {
             self.manifests.iter().any(|object| object["kind"] == kind && object["metadata"]["name"] == name)
         };
-        let stays =
-            |kind: &str, name: &str| matches!(kind, "ConfigMap" | "ClusterResourceSet") && came(kind, name);
+        let stays = |kind: &str, name: &str| {
+            matches!(kind, "ConfigMap" | "ClusterResourceSet" | "Secret") && came(kind, name)
+        };
         self.discovery.left_in(self.api, &self.namespace, stays).await
     }
 }

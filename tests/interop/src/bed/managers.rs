@@ -11,8 +11,11 @@ use super::pki::Pki;
 use super::ports::free_port;
 use super::process::{Process, Program, Usage};
 use crate::api::Api;
-use crate::peers::Cache;
-use crate::peers::catalog::{CAPC, CAPC_MODULE, CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE};
+use crate::peers::catalog::{
+    CAPC, CAPC_MODULE, CAPO, CAPO_MODULE, CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE, ORC,
+    ORC_MODULE,
+};
+use crate::peers::{Cache, module_dir};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Manager {
@@ -21,6 +24,8 @@ pub struct Manager {
     version: &'static str,
     /// Kustomize folders with its CRDs, webhooks and namespace.
     manifests: &'static [&'static str],
+    /// Definitions of another project that it does not start without: module, version and file.
+    foreign: &'static [(&'static str, &'static str, &'static str)],
     flags: Flags,
 }
 
@@ -42,6 +47,7 @@ pub const CORE: Manager = Manager {
     module: CLUSTER_API_MODULE,
     version: CLUSTER_API,
     manifests: &["core/config/default"],
+    foreign: &[],
     flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
 const BOOTSTRAP: Manager = Manager {
@@ -49,6 +55,7 @@ const BOOTSTRAP: Manager = Manager {
     module: CLUSTER_API_MODULE,
     version: CLUSTER_API,
     manifests: &["bootstrap/kubeadm/config/default"],
+    foreign: &[],
     flags: Flags::ClusterApi { feature_gates: "MachinePool=true" },
 };
 const CONTROL_PLANE: Manager = Manager {
@@ -56,6 +63,7 @@ const CONTROL_PLANE: Manager = Manager {
     module: CLUSTER_API_MODULE,
     version: CLUSTER_API,
     manifests: &["controlplane/kubeadm/config/default"],
+    foreign: &[],
     flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
 const CAPD: Manager = Manager {
@@ -63,6 +71,7 @@ const CAPD: Manager = Manager {
     module: CLUSTER_API_TEST_MODULE,
     version: CLUSTER_API,
     manifests: &["infrastructure/docker/config/default"],
+    foreign: &[],
     flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
 /// The development provider for a plane without MachinePools and ClusterClasses.
@@ -74,18 +83,38 @@ const CLOUDSTACK: Manager = Manager {
     module: CAPC_MODULE,
     version: CAPC,
     manifests: &["config/crd", "config/webhook"],
+    foreign: &[],
     flags: Flags::Capc,
+};
+
+/// The OpenStack provider. It watches images of the OpenStack Resource Controller, which need not run.
+const OPENSTACK: Manager = Manager {
+    program: "capo",
+    module: CAPO_MODULE,
+    version: CAPO,
+    manifests: &["config/default"],
+    foreign: &[(ORC_MODULE, ORC, "config/crd/bases/openstack.k-orc.cloud_images.yaml")],
+    flags: Flags::ClusterApi { feature_gates: "" },
 };
 
 /// The managers that drive an infrastructure provider.
 pub const DRIVERS: [Manager; 3] = [CORE, BOOTSTRAP, CONTROL_PLANE];
 pub const MANAGERS: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CAPD];
 pub const ON_CLOUDSTACK: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CLOUDSTACK];
+pub const ON_OPENSTACK: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, OPENSTACK];
 
 impl Manager {
     /// Its manifests, rendered by kustomize. Cached: rendering takes seconds.
     pub fn render(&self, cache: &Cache) -> Result<String> {
-        install::rendered(cache, self.program, self.module, &format!("v{}", self.version), self.manifests)
+        let version = format!("v{}", self.version);
+        let mut text = install::rendered(cache, self.program, self.module, &version, self.manifests)?;
+        for (module, version, file) in self.foreign {
+            let path = module_dir(module, &format!("v{version}"))?.join(file);
+            let definition = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            text.push_str("\n---\n");
+            text.push_str(&definition);
+        }
+        Ok(text)
     }
 
     fn webhook_port(&self) -> Result<u16> {

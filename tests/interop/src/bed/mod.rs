@@ -8,6 +8,7 @@ pub mod kubeconfig;
 pub mod machine;
 pub mod manager;
 pub mod managers;
+pub mod openstack;
 pub mod pki;
 pub mod ports;
 pub mod process;

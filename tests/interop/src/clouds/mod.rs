@@ -4,5 +4,6 @@ pub mod capc_on_sim;
 pub mod cloudstack_clients;
 pub mod cloudstack_golden;
 pub mod cloudstack_replay;
+pub mod openstack_capo;
 pub mod openstack_replay;
 pub mod real_cluster;

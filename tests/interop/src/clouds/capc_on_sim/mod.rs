@@ -6,7 +6,7 @@
 //! a cloud of its own. The clouds count calls by command, until Ready and while idle.
 
 mod manifest;
-mod report;
+pub mod report;
 mod side;
 
 use std::collections::BTreeSet;

@@ -38,7 +38,7 @@ impl Calls {
         self.0.get(command).copied().unwrap_or(0)
     }
 
-    fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 }
@@ -51,7 +51,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    fn per_hour(&self) -> f64 {
+    pub fn per_hour(&self) -> f64 {
         self.calls.total() as f64 * 3600.0 / self.took.as_secs_f64()
     }
 }
@@ -100,8 +100,8 @@ pub fn print(all: &[Measured]) {
     }
 }
 
-/// Prints the ratios, and fails if we exceed our limits.
-pub fn judge(theirs: &Measured, ours: &Measured) -> Result<()> {
+/// Prints the ratio of each phase.
+pub fn print_ratios(theirs: &Measured, ours: &Measured) {
     for ((name, theirs), (_, ours)) in theirs.phases().into_iter().zip(ours.phases()) {
         let (Some(theirs), Some(ours)) = (theirs, ours) else { continue };
         let (many, few) = match name {
@@ -110,6 +110,11 @@ pub fn judge(theirs: &Measured, ours: &Measured) -> Result<()> {
         };
         println!("{name}: {many:.0} to {few:.0}, {:.1} times fewer", many / few.max(1.0));
     }
+}
+
+/// Prints the ratios, and fails if we exceed our limits.
+pub fn judge(theirs: &Measured, ours: &Measured) -> Result<()> {
+    print_ratios(theirs, ours);
     // On a very busy machine this phase takes minutes. The idle check below covers the periodic calls.
     let minutes = ours.small.took.as_secs() / 60;
     let looks: u64 = EACH_MINUTE.iter().map(|command| ours.small.calls.of(command).min(minutes)).sum();

@@ -3,20 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::manifest::{self, KEYS, TemplateValues};
 use super::report::{Calls, Measured, Phase};
 use super::{Options, idle};
 use crate::api::Api;
 use crate::bed::cloudstack::CloudStack;
-use crate::bed::cluster::{Cluster, examples};
-use crate::bed::{install, wait};
-use crate::discovery::Discovery;
+use crate::bed::cluster::Cluster;
 use crate::text::{Lap, human_duration};
 
-/// Timeout until the API server of a cluster answers.
-const TIMEOUT: Duration = Duration::from_secs(300);
 /// Time for trailing writes after a cluster has become ready.
 const SETTLE: Duration = Duration::from_secs(10);
 /// Published templates other than the plain one. The one with a VPC network is not supported yet.
@@ -86,7 +82,7 @@ impl<'a> Side<'a> {
             clusters.push(self.applied(cloud, (&name, template, (1, 1))).await?);
         }
         for cluster in &clusters {
-            self.networked(cluster).await?;
+            cluster.install_cni(&self.kubeconfig()).await?;
         }
         for cluster in &clusters {
             cluster.wait_available(1, 1, healthy).await?;
@@ -107,7 +103,7 @@ impl<'a> Side<'a> {
     ) -> Result<(Cluster<'a>, Phase)> {
         let (before, begin) = (cloud.calls().await?, Instant::now());
         let cluster = self.applied(cloud, what).await?;
-        self.networked(&cluster).await?;
+        cluster.install_cni(&self.kubeconfig()).await?;
         let (control_plane, workers) = what.2;
         let mut all_healthy = || healthy().and_then(|()| cloud.check());
         cluster.wait_available(control_plane, workers, &mut all_healthy).await?;
@@ -130,21 +126,7 @@ impl<'a> Side<'a> {
         Ok(cluster)
     }
 
-    /// Installs the CNI as soon as the cluster's API server answers.
-    async fn networked(&self, cluster: &Cluster<'_>) -> Result<()> {
-        let file = self.folder.join("workload.kubeconfig");
-        let workload = wait::until("the cluster's API server answers", TIMEOUT, || async {
-            let Ok(workload) = cluster.workload(&file).await else { return Ok(None) };
-            Ok(workload.get("/readyz").await?.status.is_success().then_some(workload))
-        })
-        .await?;
-        let discovery = Discovery::read(&workload).await?;
-        for object in examples(&["cni.yaml"])?.iter().filter(|object| object["kind"] == "ConfigMap") {
-            let text = object["data"]["cni.yaml"].as_str().context("no CNI in the example")?;
-            for object in install::documents(text)? {
-                discovery.create(&workload, &object, None).await?;
-            }
-        }
-        Ok(())
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("workload.kubeconfig")
     }
 }
