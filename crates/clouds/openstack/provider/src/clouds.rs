@@ -228,8 +228,34 @@ fn settings(
     let cloud = CloudsYaml::parse(&text, None, None)
         .and_then(|clouds| clouds.cloud(Some(&reference.cloud_name), region))
         .map_err(|error| invalid(secret, &error.to_string()))?;
-    Ok(match content.data.get(CA).filter(|pem| !pem.is_empty()) {
+    // CAPO's scripts write an empty line for a cloud without an authority of its own.
+    let blank = |pem: &&Vec<u8>| pem.iter().all(u8::is_ascii_whitespace);
+    Ok(match content.data.get(CA).filter(|pem| !blank(pem)) {
         Some(pem) => cloud.with_ca(pem.clone()),
         None => cloud,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_openstack_client::Trust;
+
+    use super::*;
+
+    #[test]
+    fn a_blank_authority_is_none_and_another_is_the_only_one() {
+        let clouds = "clouds: {c: {auth: {auth_url: 'http://k/v3', user_id: u, password: p, project_id: x}}}";
+        let trust = |authority: &str| {
+            let data = [(CLOUDS_YAML, clouds), (CA, authority)];
+            let data = data.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).into();
+            let reference = OpenStackIdentityReference {
+                cloud_name: "c".to_owned(),
+                ..OpenStackIdentityReference::default()
+            };
+            let secret = Secret { data, ..Secret::default() };
+            settings(&reference, &Key::new("ns", "s"), &secret).expect("settings").trust
+        };
+        assert!(matches!(trust("\n"), Trust::System));
+        assert!(matches!(trust("a certificate"), Trust::Bundle(_)));
+    }
 }
