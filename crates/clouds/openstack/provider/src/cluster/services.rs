@@ -1,8 +1,8 @@
 //! What the cloud controller manager of a workload cluster leaves behind: load balancers of Services, and their floating
 //! IPs. Their ports keep the network from being deleted, and once the machines are gone nobody in the cluster removes them.
 //!
-//! The controller manager names them after its own setting, which need not be the name of the Cluster. So they are told by
-//! their network: it was created for this cluster, and goes with it.
+//! The controller manager names them after its own setting, which need not be the name of the Cluster. So they are
+//! recognized by their network: it was created for this cluster, and goes with it.
 
 use capstan_openstack_client::load_balancer::LoadBalancer;
 use capstan_openstack_client::network::{FloatingIp, Network};
