@@ -10,6 +10,7 @@ use capstan_capi_core::cluster::ClusterController;
 use capstan_capi_core::machine::{self, MachineController};
 use capstan_capi_core::machine_deployment::MachineDeployments;
 use capstan_capi_core::machine_health_check::MachineHealthChecks;
+use capstan_capi_core::machine_pool::MachinePools;
 use capstan_capi_core::machine_set::MachineSets;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_kubeadm::bootstrap::{self, BootstrapController};
@@ -26,7 +27,7 @@ use capstan_object::Key;
 /// Controllers that run together: what upstream ships as one manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// Clusters and their classes, machines, their sets, deployments and health checks.
+    /// Clusters and their classes, machines, their sets, deployments, pools and health checks.
     Core,
     /// Bootstrap data for kubeadm.
     Bootstrap,
@@ -146,6 +147,7 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
         runtime.add(MachineController::new(nodes.clone(), settings.machine.clone()));
         runtime.add(MachineSets);
         runtime.add(MachineDeployments);
+        runtime.add(MachinePools::new(nodes.clone()));
         runtime.add(MachineHealthChecks::new(nodes.clone()));
         runtime.add(ClusterKubeconfigs::new(settings.default_algorithm, settings.keys.clone()));
         runtime.add(ClusterClasses);
