@@ -11,6 +11,9 @@ use crate::pipeline::{Change, Step, change};
 use crate::status::{Cause, Details, Result, Status};
 
 const BUCKET: &str = "policy/poddisruptionbudgets";
+const ALLOWED: &str = "DisruptionAllowed";
+/// Evictions that the disruption controller has not seen yet.
+const MAX_DISRUPTED: usize = 2000;
 
 /// Takes one disruption from the budgets of a Pod, or rejects the eviction.
 pub(crate) async fn permit(call: &Call, pod: &Value, dry_run: bool) -> Result<()> {
@@ -35,7 +38,7 @@ pub(crate) async fn permit(call: &Call, pod: &Value, dry_run: bool) -> Result<()
         _ => {
             return Err(Status::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "InternalError",
+                "",
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
             ));
         }
@@ -64,28 +67,85 @@ impl Change for Spend {
                 Some(10),
             ));
         }
-        let allowed = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
-        if allowed <= 0 {
-            let need = budget["status"]["desiredHealthy"].as_i64().unwrap_or(0);
-            let have = budget["status"]["currentHealthy"].as_i64().unwrap_or(0);
+        let status = &budget["status"];
+        let count = |field: &str| status[field].as_i64().unwrap_or(0);
+        let allowed = count("disruptionsAllowed");
+        let forbidden =
+            |why: &str| Err(Status::forbidden("policy", "poddisruptionbudget", budget.name(), why));
+        if allowed < 0 {
+            return forbidden("pdb disruptions allowed is negative");
+        }
+        if status["disruptedPods"].as_object().is_some_and(|pods| pods.len() > MAX_DISRUPTED) {
+            return forbidden(
+                "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+            );
+        }
+        if allowed == 0 {
             return Err(refusal(
                 budget,
                 "Cannot evict pod as it would violate the pod's disruption budget.",
-                format!(
-                    "The disruption budget {} needs {need} healthy pods and has {have} currently",
-                    budget.name()
-                ),
+                exhausted(budget.name(), status),
                 None,
             ));
         }
+        let now = call.parts.env.now_rfc3339();
         let mut budget = budget.clone();
         let status = &mut budget["status"];
         status["disruptionsAllowed"] = (allowed - 1).into();
+        if allowed == 1 {
+            deny_disruptions(status, &now);
+        }
         if !status["disruptedPods"].is_object() {
             status["disruptedPods"] = json!({});
         }
-        status["disruptedPods"][&self.pod] = call.parts.env.now_rfc3339().into();
-        Ok(Step::Edit(budget))
+        status["disruptedPods"][&self.pod] = now.into();
+        Ok(Step::Write { object: budget, manager: call.manager("") })
+    }
+}
+
+/// Why a budget allows no disruption.
+fn exhausted(name: &str, status: &Value) -> String {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let denied = conditions.into_iter().find(|condition| condition["type"] == ALLOWED);
+    let denied = denied.filter(|condition| condition["status"] == "False" && condition["message"] != "");
+    let text = |field: &str| denied.and_then(|condition| condition[field].as_str()).unwrap_or_default();
+    let (need, have) =
+        (status["desiredHealthy"].as_i64().unwrap_or(0), status["currentHealthy"].as_i64().unwrap_or(0));
+    let what = format!("The disruption budget {name}");
+    match text("reason") {
+        // The numbers cannot be trusted then.
+        "SyncFailed" => format!(
+            "{what} does not allow evicting pods currently because it failed sync: {}",
+            text("message")
+        ),
+        _ if have <= need => format!("{what} needs {need} healthy pods and has {have} currently"),
+        "" => format!("{what} does not allow evicting pods currently"),
+        reason => format!("{what} does not allow evicting pods currently ({reason}): {}", text("message")),
+    }
+}
+
+/// The last disruption was taken: the condition follows, as the disruption controller would set it.
+fn deny_disruptions(status: &mut Value, now: &str) {
+    let observed = status["observedGeneration"].clone();
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let Some(conditions) = status["conditions"].as_array_mut() else { return };
+    let known = conditions.iter_mut().find(|condition| condition["type"] == ALLOWED);
+    match known {
+        Some(condition) => {
+            if condition["status"] != "False" {
+                condition["status"] = "False".into();
+                condition["lastTransitionTime"] = now.into();
+            }
+            condition["reason"] = "InsufficientPods".into();
+            condition["message"] = "".into();
+            condition["observedGeneration"] = observed;
+        }
+        None => conditions.push(json!({
+            "type": ALLOWED, "status": "False", "observedGeneration": observed, "lastTransitionTime": now,
+            "reason": "InsufficientPods", "message": "",
+        })),
     }
 }
 

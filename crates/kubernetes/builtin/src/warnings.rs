@@ -11,6 +11,14 @@ pub fn of(group: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<S
     match (group, kind) {
         ("", "Secret") => secret(object),
         ("", "Service") => service(object),
+        ("", "PersistentVolumeClaim") if annotated(object, CLAIM_CLASS) => vec![format!(
+            "metadata.annotations[{CLAIM_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
+        )],
+        ("networking.k8s.io", "Ingress") if old.is_none() && annotated(object, INGRESS_CLASS) => {
+            vec![format!(
+                "annotation \"{INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"
+            )]
+        }
         ("discovery.k8s.io", "EndpointSlice") if object["addressType"] == "FQDN" => {
             vec!["spec.addressType: FQDN endpoints are deprecated".to_owned()]
         }
@@ -22,6 +30,13 @@ pub fn of(group: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<S
             .map(|path| pod(object.pointer(&pointer(path)).unwrap_or(&Value::Null), path))
             .unwrap_or_default(),
     }
+}
+
+const CLAIM_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+
+fn annotated(object: &Value, key: &str) -> bool {
+    !object["metadata"]["annotations"][key].is_null()
 }
 
 fn pointer(path: &str) -> String {

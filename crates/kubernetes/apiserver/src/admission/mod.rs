@@ -39,7 +39,7 @@ pub use scheduling::{DefaultTolerationSeconds, Priority, RuntimeClasses};
 pub use service_accounts::ServiceAccountAdmission;
 pub use signers::SignerPermissions;
 pub use storage::Storage;
-pub(crate) use storage::{CLAIM_PROTECTION, VOLUME_PROTECTION};
+pub(crate) use storage::{CLAIM_PROTECTION, CLASS_PROTECTION, VOLUME_PROTECTION};
 pub use warnings::Warnings;
 
 use crate::status::Result;

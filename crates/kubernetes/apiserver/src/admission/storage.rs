@@ -18,6 +18,8 @@ const DEFAULT_ANNOTATIONS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 /// Finalizer of claims. `controllers/volume_protection.rs` removes it.
 pub(crate) const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
+/// Finalizer of classes of volume attributes.
+pub(crate) const CLASS_PROTECTION: &str = "kubernetes.io/vac-protection";
 /// Finalizer of volumes.
 pub(crate) const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
 
@@ -34,9 +36,11 @@ impl Storage {
 
     fn complete(&self, attributes: &mut AdmissionAttributes) {
         let creates = attributes.operation == Operation::Create;
-        let finalizer = match resource(attributes) {
-            Some("persistentvolumeclaims") => CLAIM_PROTECTION,
-            Some("persistentvolumes") => VOLUME_PROTECTION,
+        let finalizer = match (attributes.resource.group.as_str(), attributes.resource.resource.as_str()) {
+            _ if !attributes.subresource.is_empty() => return,
+            ("", "persistentvolumeclaims") => CLAIM_PROTECTION,
+            ("", "persistentvolumes") => VOLUME_PROTECTION,
+            ("storage.k8s.io", "volumeattributesclasses") => CLASS_PROTECTION,
             _ => return,
         };
         let Some(object) = attributes.object.as_mut().filter(|_| creates) else { return };

@@ -33,6 +33,7 @@ pub mod bucket {
     pub const SERVICE_CIDRS: &str = "networking.k8s.io/servicecidrs";
     pub const PERSISTENT_VOLUMES: &str = "/persistentvolumes";
     pub const PERSISTENT_VOLUME_CLAIMS: &str = "/persistentvolumeclaims";
+    pub const VOLUME_ATTRIBUTES_CLASSES: &str = "storage.k8s.io/volumeattributesclasses";
     pub const ENDPOINTS: &str = "/endpoints";
     pub const ENDPOINT_SLICES: &str = "discovery.k8s.io/endpointslices";
     pub const FLOW_SCHEMAS: &str = "flowcontrol.apiserver.k8s.io/flowschemas";

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::keyed::{Keyed, Progress};
-use crate::admission::{CLAIM_PROTECTION, VOLUME_PROTECTION};
-use crate::auth::bucket::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS};
+use crate::admission::{CLAIM_PROTECTION, CLASS_PROTECTION, VOLUME_PROTECTION};
+use crate::auth::bucket::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTRIBUTES_CLASSES};
 use crate::call::Call;
 use crate::controllers::Committed;
 use crate::http::options::{WriteKind, WriteOptions};
@@ -20,7 +20,7 @@ const USER: &str = "system:kube-controller-manager";
 
 /// The buckets that this controller watches.
 pub(crate) fn watches(bucket: &str) -> bool {
-    matches!(bucket, PERSISTENT_VOLUME_CLAIMS | PERSISTENT_VOLUMES | PODS)
+    matches!(bucket, PERSISTENT_VOLUME_CLAIMS | PERSISTENT_VOLUMES | PODS | VOLUME_ATTRIBUTES_CLASSES)
 }
 
 /// Keys are `BUCKET KEY`.
@@ -30,7 +30,7 @@ impl Keyed for VolumeProtection {
     const WORK: &'static str = "removing the protection of a volume or claim";
 
     fn initial_keys(&self, parts: &ServerParts) -> BTreeSet<String> {
-        [PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES]
+        [PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES]
             .into_iter()
             .flat_map(|bucket| terminating(parts, bucket, ""))
             .collect()
@@ -40,16 +40,21 @@ impl Keyed for VolumeProtection {
         if &*change.bucket == PODS {
             let namespace = change.key.split_once('/').map_or("", |(namespace, _)| namespace);
             dirty.extend(terminating(parts, PERSISTENT_VOLUME_CLAIMS, &format!("{namespace}/")));
-        } else if !change.gone {
+            return;
+        }
+        if !change.gone {
             dirty.insert(format!("{} {}", change.bucket, change.key));
         }
+        // A claim or volume may have been the last one of its class.
+        dirty.extend(terminating(parts, VOLUME_ATTRIBUTES_CLASSES, ""));
     }
 
     async fn reconcile(&mut self, parts: &Arc<ServerParts>, key: &str) -> Result<Progress> {
         let (bucket, key) = key.split_once(' ').unwrap_or_default();
-        let (plural, finalizer) = match bucket {
-            PERSISTENT_VOLUMES => ("persistentvolumes", VOLUME_PROTECTION),
-            _ => ("persistentvolumeclaims", CLAIM_PROTECTION),
+        let (group, plural, finalizer) = match bucket {
+            PERSISTENT_VOLUMES => ("", "persistentvolumes", VOLUME_PROTECTION),
+            VOLUME_ATTRIBUTES_CLASSES => ("storage.k8s.io", "volumeattributesclasses", CLASS_PROTECTION),
+            _ => ("", "persistentvolumeclaims", CLAIM_PROTECTION),
         };
         let Some(object) = stored(parts, bucket, key) else { return Ok(Progress::Done) };
         let is_protected = object.finalizers().iter().any(|known| known == finalizer);
@@ -57,7 +62,7 @@ impl Keyed for VolumeProtection {
             return Ok(Progress::Done);
         }
         let registry = parts.registry.load_full();
-        let Some(resource) = registry.find("", "v1", plural).cloned() else { return Ok(Progress::Done) };
+        let Some(resource) = registry.find(group, "v1", plural).cloned() else { return Ok(Progress::Done) };
         let call = parts.internal_call(USER, resource, object.namespace(), object.name());
         let removal = Unprotected(finalizer);
         match change(&call, &removal, &WriteOptions::default(), WriteKind::Update).await {
@@ -80,15 +85,31 @@ fn stored(parts: &ServerParts, bucket: &str, key: &str) -> Option<Value> {
     serde_json::from_slice(&parts.store.get(bucket, key)?.value).ok()
 }
 
-/// A volume is in use while it is bound; a claim while a Pod that has not ended names it.
+/// A volume is in use while it is bound; a class while a claim or volume names it; a claim while a Pod that has not
+/// ended names it.
 fn in_use(parts: &ServerParts, bucket: &str, object: &Value) -> bool {
-    if bucket == PERSISTENT_VOLUMES {
-        return object["status"]["phase"] == "Bound";
+    match bucket {
+        PERSISTENT_VOLUMES => return object["status"]["phase"] == "Bound",
+        VOLUME_ATTRIBUTES_CLASSES => return class_in_use(parts, object.name()),
+        _ => {}
     }
     let snapshot = parts.store.snapshot(PODS);
     let namespace = format!("{}/", object.namespace());
     let mut pods = snapshot.range(&namespace, None);
     pods.any(|entry| serde_json::from_slice::<Value>(&entry.value).is_ok_and(|pod| uses(&pod, object.name())))
+}
+
+fn class_in_use(parts: &ServerParts, class: &str) -> bool {
+    let names = |object: &Value| {
+        object["spec"]["volumeAttributesClassName"] == class
+            || object["status"]["currentVolumeAttributesClassName"] == class
+            || object["status"]["modifyVolumeStatus"]["targetVolumeAttributesClassName"] == class
+    };
+    [PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES].iter().any(|bucket| {
+        let snapshot = parts.store.snapshot(bucket);
+        let mut entries = snapshot.range("", None);
+        entries.any(|entry| serde_json::from_slice::<Value>(&entry.value).is_ok_and(|object| names(&object)))
+    })
 }
 
 fn uses(pod: &Value, claim: &str) -> bool {

@@ -9,6 +9,7 @@ mod backups;
 mod client;
 mod crds;
 mod documents;
+mod evictions;
 mod flow_control;
 mod full_disk;
 mod fuzz;

@@ -26,7 +26,9 @@ pub(super) fn problem(schedule: &str) -> Option<String> {
     }
     if let Some(word) = rest.strip_prefix('@') {
         let known = ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"];
-        return if known.contains(&word) || word.starts_with("every ") {
+        return if let Some(duration) = word.strip_prefix("every ") {
+            duration_problem(duration).map(|why| format!("failed to parse duration {rest}: time: {why}"))
+        } else if known.contains(&word) {
             None
         } else {
             Some(format!("unrecognized descriptor: {rest}"))
@@ -43,6 +45,35 @@ pub(super) fn problem(schedule: &str) -> Option<String> {
         .iter()
         .zip(&FIELDS)
         .find_map(|(part, field)| part.split(',').find_map(|range| range_problem(range, field)))
+}
+
+/// The error of a duration, with the text of Go's standard library.
+fn duration_problem(text: &str) -> Option<String> {
+    let invalid = || Some(format!("invalid duration {text:?}"));
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return None;
+    }
+    if rest.is_empty() {
+        return invalid();
+    }
+    while !rest.is_empty() {
+        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let (digits, after) = rest.split_at(number);
+        let has_digit = digits.bytes().any(|b| b.is_ascii_digit());
+        if !has_digit || digits.bytes().filter(|b| *b == b'.').count() > 1 {
+            return invalid();
+        }
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(end);
+        match unit {
+            "" => return Some(format!("missing unit in duration {text:?}")),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
+            unknown => return Some(format!("unknown unit {unknown:?} in duration {text:?}")),
+        }
+        rest = next;
+    }
+    None
 }
 
 fn range_problem(text: &str, field: &Field) -> Option<String> {

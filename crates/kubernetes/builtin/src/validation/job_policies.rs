@@ -96,8 +96,7 @@ fn exit_codes(codes: &Value, containers: &BTreeSet<&str>, path: &Path<'_>, repor
     let values = list(codes, "values");
     let field = path.field("values");
     if values.is_empty() {
-        let shown = codes.get("values").cloned().unwrap_or_default();
-        report.invalid(field, shown, "at least one value is required");
+        report.invalid(field, json!([]), "at least one value is required");
     } else if values.len() > MAX_EXIT_CODES {
         report.too_many(field, values.len(), MAX_EXIT_CODES);
     }

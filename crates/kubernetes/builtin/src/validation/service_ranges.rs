@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use capstan_schema::meta;
 use capstan_schema::path::Path;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Subject;
 use super::network::{self, legacy_cidr, parse_cidr, sloppy_ip};
@@ -139,7 +139,7 @@ fn ranges_update(new: &Value, old: &Value, report: &mut Report) {
             changed(0, report);
             ranges(new, report);
         }
-        _ => report.invalid(path, new.get("cidrs").cloned().unwrap_or_default(), meta::IMMUTABLE),
+        _ => report.invalid(path, json!(new_ranges), meta::IMMUTABLE),
     }
 }
 
