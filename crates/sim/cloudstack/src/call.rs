@@ -142,6 +142,14 @@ impl Call {
                     return Err(self.invalid_value(&format!(" {value} for parameter {name}")));
                 }
                 Kind::Number => {}
+                Kind::Date if !is_date(value) => {
+                    return Err(ApiError::parameter(format!(
+                        "Unable to parse date {value} for command {}, please pass dates in the format mentioned in the api \
+                         documentation",
+                        self.command.lower_name()
+                    )));
+                }
+                Kind::Date => {}
                 Kind::Entity("project") if value == "-1" => {}
                 Kind::Entity(kind) => {
                     if !cloud.knows(kind, value) {
@@ -205,4 +213,10 @@ impl Call {
     pub(crate) fn selects<T>(&self, table: &Table<T>, parameter: &str, key: Key<T>) -> bool {
         self.text(parameter).is_none_or(|id| table.find(id) == Some(key))
     }
+}
+
+/// A day such as `2026-11-18`, with or without a time of day.
+fn is_date(text: &str) -> bool {
+    let day = text.get(..10).unwrap_or(text);
+    day.parse::<jiff::civil::Date>().is_ok()
 }

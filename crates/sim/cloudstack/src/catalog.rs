@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     LongText,
     Number,
     Flag,
+    /// A day, or a moment.
+    Date,
     Map,
     /// The id of something.
     Entity(&'static str),
@@ -43,6 +45,7 @@ impl Kind {
             Self::Text | Self::LongText => "string",
             Self::Number => "integer",
             Self::Flag => "boolean",
+            Self::Date => "date",
             Self::Map => "map",
             Self::Entity(_) => "uuid",
             Self::Entities(_) => "list",
@@ -92,6 +95,7 @@ impl Command {
                 Some((name, "long")) => (name, Kind::LongText),
                 Some((name, "number")) => (name, Kind::Number),
                 Some((name, "flag")) => (name, Kind::Flag),
+                Some((name, "date")) => (name, Kind::Date),
                 Some((name, "map")) => (name, Kind::Map),
                 Some((name, kind)) => match kind.strip_suffix("[]") {
                     Some(kind) => (name, Kind::Entities(kind)),

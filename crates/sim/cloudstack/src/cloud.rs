@@ -14,7 +14,7 @@ use crate::events::EventLog;
 use crate::jobs::{Event, Job};
 use crate::model::compute::{AffinityGroup, KubernetesCluster, SshKey, Tag, Vm, Volume, VolumeKind};
 use crate::model::identity::{Account, Domain, Project, Resource, RoleType, User};
-use crate::model::network::{FirewallRule, LbRule, Network, PortForwarding, PublicIp, Vpc};
+use crate::model::network::{Acl, AclRule, FirewallRule, LbRule, Network, PortForwarding, PublicIp, Vpc};
 use crate::model::place::{
     DiskOffering, Host, NetworkOffering, OsType, ServiceOffering, Template, VpcOffering, Zone,
 };
@@ -52,8 +52,8 @@ pub(crate) struct Cloud {
     pub(crate) vpc_offerings: Table<VpcOffering>,
     pub(crate) os_types: Table<OsType>,
     pub(crate) templates: Table<Template>,
-    /// The two access lists that every cloud has: UUID and name.
-    pub(crate) acls: Vec<(String, &'static str)>,
+    pub(crate) acls: Table<Acl>,
+    pub(crate) acl_rules: Table<AclRule>,
 
     pub(crate) networks: Table<Network>,
     pub(crate) vpcs: Table<Vpc>,
@@ -83,7 +83,7 @@ pub(crate) struct Cloud {
 impl Cloud {
     /// What parameters may name.
     #[cfg(test)]
-    pub(crate) const ENTITIES: [&'static str; 35] = [
+    pub(crate) const ENTITIES: [&'static str; 39] = [
         "zone",
         "domain",
         "account",
@@ -108,6 +108,7 @@ impl Cloud {
         "kubernetes",
         "job",
         "acl",
+        "aclrule",
         "sshkey",
         "role",
         "instancegroup",
@@ -118,6 +119,9 @@ impl Cloud {
         "managementserver",
         "oscategory",
         "zonesubnet",
+        "event",
+        "nic",
+        "anynetwork",
         "none",
     ];
 
@@ -147,7 +151,8 @@ impl Cloud {
             "affinitygroup" => self.affinity_groups.find(id).is_some(),
             "kubernetes" => self.kubernetes_clusters.find(id).is_some(),
             "job" => self.jobs.find(id).is_some(),
-            "acl" => self.acls.iter().any(|(uuid, _)| uuid == id),
+            "acl" => self.acls.find(id).is_some(),
+            "aclrule" => self.acl_rules.find(id).is_some(),
             "sshkey" => self.ssh_keys.find(id).is_some(),
             "role" => self.stock_roles.iter().any(|held| held == id),
             "instancegroup" => {
@@ -161,6 +166,12 @@ impl Cloud {
             "managementserver" => self.management_server == id,
             "zonesubnet" => {
                 self.zones.iter().any(|zone| zone.routed_subnets.iter().any(|(held, _)| held == id))
+            }
+            "event" => self.log.iter().any(|entry| entry.uuid() == id),
+            "nic" => self.vms.iter().any(|vm| vm.nics.iter().any(|nic| nic.uuid == id)),
+            // Networks of public addresses can be named, and are not listed.
+            "anynetwork" => {
+                self.networks.find(id).is_some() || self.zones.iter().any(|zone| zone.public_network == id)
             }
             "oscategory" => self.os_types.iter().any(|os| os.category.0 == id),
             // Of this kind there is nothing, ever.

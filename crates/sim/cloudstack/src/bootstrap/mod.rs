@@ -59,7 +59,8 @@ impl Cloud {
             vpc_offerings: Table::default(),
             os_types: Table::default(),
             templates: Table::default(),
-            acls: Vec::new(),
+            acls: Table::default(),
+            acl_rules: Table::default(),
             networks: Table::starting_at(200),
             vpcs: Table::default(),
             ips: Table::default(),
@@ -88,10 +89,7 @@ impl Cloud {
             }
             cloud.stock_roles.push(uuid);
         }
-        for name in ["default_deny", "default_allow"] {
-            let uuid = cloud.fresh_uuid();
-            cloud.acls.push((uuid, name));
-        }
+        cloud.default_acls();
         let root = cloud.add_domain("ROOT", None, None);
         let system = cloud.add_account("system", root, RoleType::RootAdmin, true);
         let admin = cloud.add_account("admin", root, RoleType::RootAdmin, true);

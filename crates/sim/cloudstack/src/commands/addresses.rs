@@ -18,7 +18,7 @@ use crate::model::table::Key;
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listPublicIpAddresses",
-        "id:ip ipaddress zoneid:zone networkid associatednetworkid:network vpcid:vpc issourcenat:flag \
+        "id:ip ipaddress zoneid:zone networkid:anynetwork associatednetworkid:network vpcid:vpc issourcenat:flag \
          isstaticnat:flag allocatedonly:flag forvirtualnetwork:flag state account domainid:domain \
          projectid:project listall:flag physicalnetworkid:physicalnetwork vlanid:vlan",
         list,

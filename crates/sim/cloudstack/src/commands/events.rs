@@ -12,7 +12,7 @@ use crate::render::{Fields, time};
 
 pub(super) const COMMANDS: &[Command] = &[sync(
     "listEvents",
-    "id type level state startdate enddate account domainid:domain projectid:project listall:flag",
+    "id:event type level state startdate:date enddate:date duration:number entrytime:number startid:event account domainid:domain projectid:project listall:flag",
     list,
 )];
 

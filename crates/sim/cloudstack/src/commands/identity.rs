@@ -42,7 +42,7 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     root_admin(sync("getUser", "userapikey!", get_user)),
     sync("getUserKeys", "id:user!", get_user_keys),
-    sync("registerUserKeys", "id:user!", register_user_keys),
+    sync("registerUserKeys", "id:user! startdate:date enddate:date", register_user_keys),
 ];
 
 fn list_domains(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -15,7 +15,7 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("queryAsyncJobResult", "jobid:job", query),
     sync(
         "listAsyncJobs",
-        "startdate account domainid:domain listall:flag managementserverid:managementserver",
+        "startdate:date account domainid:domain listall:flag managementserverid:managementserver",
         list,
     ),
 ];

@@ -1,5 +1,6 @@
 //! The commands, by what they are about.
 
+mod acls;
 mod addresses;
 mod affinity;
 mod empty;
@@ -35,6 +36,7 @@ use crate::model::identity::RoleType;
 
 /// Every table of commands.
 pub(crate) const ALL: &[&[Command]] = &[
+    acls::COMMANDS,
     addresses::COMMANDS,
     affinity::COMMANDS,
     empty::COMMANDS,

@@ -127,8 +127,8 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let display_text = call.filled("displaytext").unwrap_or(name).to_owned();
     let key = cloud.add_network(name, &display_text, owner, zone, offering, (cidr, gateway));
     cloud.networks[key].vpc = vpc;
-    let acl = call.text("aclid").and_then(|id| cloud.acls.iter().find(|(held, _)| held == id)).cloned();
-    cloud.networks[key].acl = acl.or_else(|| vpc.and_then(|_| cloud.acls.first().cloned()));
+    let acl = call.key(&cloud.acls, "aclid");
+    cloud.networks[key].acl = acl.or_else(|| vpc.and_then(|_| cloud.acls.iter().next().map(|acl| acl.key)));
     Ok(Answer::Object("network", cloud.show_network(key, call.caller.is_root())))
 }
 

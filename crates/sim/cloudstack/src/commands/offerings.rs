@@ -17,7 +17,7 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     root_admin(sync(
         "createServiceOffering",
-        "name! displaytext! cpunumber:number cpuspeed:number memory:number customized:flag mincpunumber:number \
+        "name! displaytext cpunumber:number cpuspeed:number memory:number customized:flag mincpunumber:number \
          maxcpunumber:number minmemory:number maxmemory:number",
         create_service_offering,
     )),

@@ -12,14 +12,19 @@ use crate::model::table::Key;
 
 pub(super) const COMMANDS: &[Command] = &[
     sync("listApis", "name", list_apis),
-    sync("listCapabilities", "", list_capabilities),
+    sync("listCapabilities", "domainid:domain", list_capabilities),
     sync("listHypervisors", "zoneid:zone", list_hypervisors),
     sync("quotaIsEnabled", "", quota_is_enabled),
-    root_admin(sync("listConfigurations", "name category", list_configurations)),
+    root_admin(sync(
+        "listConfigurations",
+        "name category group subgroup parent zoneid:zone clusterid:cluster storageid:none accountid:account \
+         domainid:domain imagestoreuuid:none managementserverid:managementserver",
+        list_configurations,
+    )),
     root_admin(sync("listCapacity", "zoneid:zone type:number clusterid:cluster podid:pod", list_capacity)),
     absent("createZone"),
     absent("deleteZone"),
-    root_admin(sync("listRoles", "id name type state", list_roles)),
+    root_admin(sync("listRoles", "id:role name type state", list_roles)),
     absent("createRole"),
     absent("listRouters"),
     absent("listSystemVms"),

@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     sync(
         "registerTemplate",
-        "name! displaytext url! format! hypervisor! zoneid ostypeid:ostype ispublic:flag isfeatured:flag \
+        "name! displaytext:long url:long! format! hypervisor! zoneid ostypeid:ostype ispublic:flag isfeatured:flag \
          requireshvm:flag account domainid:domain projectid:project bits:number extensionid:none \
          zoneids:zone[]",
         register,

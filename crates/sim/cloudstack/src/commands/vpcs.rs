@@ -26,11 +26,6 @@ pub(super) const COMMANDS: &[Command] = &[
         "user.vpc.CreateVPCCmd",
         create,
     ),
-    sync(
-        "listNetworkACLLists",
-        "id:acl name domainid:domain networkid:network projectid:project vpcid:vpc",
-        list_acls,
-    ),
     job("updateVPC", "id:vpc! name displaytext", "user.vpc.UpdateVPCCmd", update),
     job("deleteVPC", "id:vpc!", "user.vpc.DeleteVPCCmd", delete),
 ];
@@ -56,23 +51,6 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         .map(|vpc| cloud.show_vpc(vpc.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("vpc", shown))
-}
-
-/// The two access lists that every cloud has: nothing passes, everything passes.
-fn list_acls(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    let shown = cloud
-        .acls
-        .iter()
-        .filter(|(id, name)| call.text("id").is_none_or(|wanted| wanted == id) && call.names("name", name))
-        .map(|(id, name)| {
-            let mut shown = json!({"id": id, "name": name, "description": name});
-            if call.caller.is_root() {
-                shown["fordisplay"] = json!(true);
-            }
-            shown
-        })
-        .collect();
-    Ok(Answer::List("networkacllist", shown))
 }
 
 fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
@@ -147,6 +125,7 @@ fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         }
         let uuid = cloud.vpcs[key].uuid.clone();
         cloud.untag(&uuid);
+        cloud.remove_acls(key);
         cloud.vpcs.remove(key);
         Ok(success())
     });

@@ -21,7 +21,7 @@ pub(crate) struct Network {
     pub(crate) gateway: Option<Ipv4Addr>,
     pub(crate) vlan: Option<u32>,
     pub(crate) vpc: Option<Key<Vpc>>,
-    pub(crate) acl: Option<(String, &'static str)>,
+    pub(crate) acl: Option<Key<Acl>>,
     /// Nics that it ever had: the last byte of the next MAC address.
     pub(crate) nics: u32,
 }
@@ -134,4 +134,24 @@ pub(crate) struct Vpc {
     pub(crate) zone: Key<Zone>,
     pub(crate) cidr: Ipv4Net,
     pub(crate) offering: Key<VpcOffering>,
+}
+
+/// An access list of tiers; without a VPC it is for all of them.
+pub(crate) struct Acl {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) vpc: Option<Key<Vpc>>,
+}
+
+/// A rule of an access list. The first that matches counts.
+pub(crate) struct AclRule {
+    pub(crate) acl: Key<Acl>,
+    pub(crate) number: i64,
+    pub(crate) egress: bool,
+    pub(crate) allow: bool,
+    pub(crate) protocol: String,
+    pub(crate) ports: Option<Ports>,
+    pub(crate) icmp: Option<(i64, i64)>,
+    pub(crate) cidrs: Vec<String>,
+    pub(crate) reason: Option<String>,
 }

@@ -176,8 +176,9 @@ impl Cloud {
         } else if offering.guest_type == GuestType::Isolated {
             fields.put("egressdefaultpolicy", offering.egress_default_allow);
         }
-        if let Some((id, name)) = &row.acl {
-            fields.put("aclid", id.as_str()).put("aclname", *name);
+        if let Some(acl) = row.acl {
+            let acl = &self.acls[acl];
+            fields.put("aclid", acl.uuid.as_str()).put("aclname", acl.name.as_str());
         }
         fields.done()
     }
@@ -235,6 +236,9 @@ impl Cloud {
                     .put("virtualmachineid", vm.uuid.as_str())
                     .put("virtualmachinename", vm.name.as_str())
                     .put("virtualmachinedisplayname", vm.display_name.as_str());
+                let nic = vm.nics.iter().find(|nic| Some(nic.network) == held.network);
+                let address = nic.and_then(|nic| nic.address);
+                fields.maybe("vmipaddress", address.map(|address| address.to_string()));
             }
         }
         if full {

@@ -29,12 +29,12 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("listVirtualMachines", LIST, list::list),
     sync("listVirtualMachinesMetrics", LIST, list::list_metrics),
     sync("getVirtualMachineUserData", "virtualmachineid:vm!", list::user_data),
-    sync("listNics", "virtualmachineid:vm! nicid networkid:network", list::list_nics),
+    sync("listNics", "virtualmachineid:vm! nicid:nic networkid:network", list::list_nics),
     job(
         "deployVirtualMachine",
         "zoneid:zone! serviceofferingid:serviceoffering! templateid:template name displayname \
          networkids:network[] ipaddress userdata:long keypair keypairs:long \
-         affinitygroupids:affinitygroup[] affinitygroupnames diskofferingid:diskoffering size:number \
+         affinitygroupids:affinitygroup[] affinitygroupnames:long diskofferingid:diskoffering size:number \
          rootdisksize:number startvm:flag hostid:host hypervisor group account domainid:domain \
          projectid:project leaseduration:number nicmultiqueuenumber:number \
          overridediskofferingid:diskoffering securitygroupids:none[] snapshotid:none userdataid:none \
@@ -73,7 +73,7 @@ pub(super) const COMMANDS: &[Command] = &[
     job("resetPasswordForVirtualMachine", "id:vm!", "user.vm.ResetVMPasswordCmd", update::reset_password),
     job(
         "updateVMAffinityGroup",
-        "id:vm! affinitygroupids:affinitygroup[] affinitygroupnames",
+        "id:vm! affinitygroupids:affinitygroup[] affinitygroupnames:long",
         "user.affinitygroup.UpdateVMAffinityGroupCmd",
         update::affinity,
     ),
