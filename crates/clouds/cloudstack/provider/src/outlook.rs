@@ -11,11 +11,10 @@ use capstan_controller::Outcome;
 use capstan_provider_kit::{Secret, Size};
 
 use crate::clouds::{Access, Clouds, secret_of};
-use crate::code;
 use crate::error::{CloudError, failed};
 use crate::failure_domain::zone;
 use crate::machine;
-use crate::quota::Amounts;
+use crate::quota::{Amounts, Headroom};
 
 /// A machine that somebody may order.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,11 +80,10 @@ pub(crate) fn size(offering: &ServiceOffering, spec: &CloudStackMachineSpec) -> 
 }
 
 impl Access {
-    /// Takes an order's part of what the account or project has left. Fails, so that nothing is sent, if that is too little.
-    /// `needed` may be more than the order takes: what orders that have to follow it take.
-    pub(crate) async fn take(&self, needed: &Amounts, taken: &Amounts) -> Result<(), Outcome> {
-        let asked = self.cache.quota().await.take(needed, taken, async { left(self).await.ok() }).await;
-        asked.map_err(|exceeded| Outcome::failed(code::QUOTA, exceeded.to_string()))
+    /// What the account or project has left for an order, by the key of whoever makes it. `needed` may be more than the
+    /// order takes: what orders that have to follow it take.
+    pub(crate) async fn headroom(&self, order: &str, needed: &Amounts, taken: &Amounts) -> Headroom {
+        self.cache.quota().await.observe(order, needed, taken, async { left(self).await.ok() }).await
     }
 
     /// The end of an order that the cloud refused: it may have other limits than it reported.

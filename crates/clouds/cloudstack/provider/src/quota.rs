@@ -1,22 +1,32 @@
-//! What is left of the limits of an account or project, so that an order which CloudStack would refuse is not sent.
+//! What is left of the limits of an account or project, so that an order which CloudStack would refuse is not made.
 //!
-//! One question serves many orders: each takes its part from the answer, until the answer does not suffice or is old. The
-//! limits of a domain are shown to administrators only, so that orders beyond them are refused by CloudStack.
+//! One question serves many orders. Each observes what is left beside the orders of others: those that were sent since
+//! the question, and those that are about to be sent. The limits of a domain are shown to administrators only, so that
+//! orders beyond them are refused by CloudStack.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use capstan_cloudstack_client::ZoneId;
 use capstan_cloudstack_client::model::{Amount, Quota};
 use tokio::time::Instant;
 
-use crate::account_cache::JUST_NOW;
+use crate::code;
+use crate::error::CloudError;
 
 /// How long an answer that suffices is believed.
 const TRUSTED: Duration = Duration::from_secs(600);
+/// How long an answer that does not suffice is believed: orders that wait for more share a question a minute.
+const INSUFFICIENT: Duration = Duration::from_secs(50);
+/// An order that was about to be sent and was not by then is not coming.
+const ABANDONED: Duration = Duration::from_secs(60);
+/// How long it is remembered that a zone had no free address.
+const SHORTAGE: Duration = Duration::from_secs(600);
 
 /// Amounts of what accounts have limits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Amounts {
+pub struct Amounts {
     pub machines: i64,
     pub cpus: i64,
     pub memory_mib: i64,
@@ -56,22 +66,53 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// The first limit that leaves less than is needed, beside what was taken since it was asked for.
-fn exceeded(quota: &Quota, taken: &Amounts, needed: &Amounts) -> Option<Exceeded> {
-    let all = [
-        ("virtual machines", quota.vmavailable, taken.machines, needed.machines),
-        ("processors", quota.cpuavailable, taken.cpus, needed.cpus),
-        ("MiB of memory", quota.memoryavailable, taken.memory_mib, needed.memory_mib),
-        ("volumes", quota.volumeavailable, taken.volumes, needed.volumes),
-        ("public addresses", quota.ipavailable, taken.addresses, needed.addresses),
-        ("networks", quota.networkavailable, taken.networks, needed.networks),
-    ];
-    all.into_iter().find_map(|(what, available, taken, needed)| match available {
-        Some(Amount::Limited(most)) if needed > 0 && needed > most - taken => {
-            Some(Exceeded { what, needed, left: most - taken })
-        }
-        _ => None,
-    })
+/// What the limits leave for one order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Headroom {
+    /// What was left when the cloud was asked; `None` if it does not tell.
+    quota: Option<Quota>,
+    /// What others ordered since.
+    taken: Amounts,
+}
+
+impl Headroom {
+    #[cfg(test)]
+    pub(crate) fn of(quota: Quota) -> Self {
+        Self { quota: Some(quota), taken: Amounts::default() }
+    }
+
+    /// The first limit that leaves less than is needed.
+    fn exceeded(&self, needed: &Amounts) -> Option<Exceeded> {
+        let (quota, taken) = (self.quota.as_ref()?, &self.taken);
+        let all = [
+            ("virtual machines", quota.vmavailable, taken.machines, needed.machines),
+            ("processors", quota.cpuavailable, taken.cpus, needed.cpus),
+            ("MiB of memory", quota.memoryavailable, taken.memory_mib, needed.memory_mib),
+            ("volumes", quota.volumeavailable, taken.volumes, needed.volumes),
+            ("public addresses", quota.ipavailable, taken.addresses, needed.addresses),
+            ("networks", quota.networkavailable, taken.networks, needed.networks),
+        ];
+        all.into_iter().find_map(|(what, available, taken, needed)| match available {
+            Some(Amount::Limited(most)) if needed > 0 && needed > most - taken => {
+                Some(Exceeded { what, needed, left: most - taken })
+            }
+            _ => None,
+        })
+    }
+
+    /// Why an order of this size is not made.
+    pub(crate) fn refuses(&self, needed: &Amounts) -> Option<CloudError> {
+        let exceeded = self.exceeded(needed)?;
+        Some(CloudError::new(code::QUOTA, "QuotaExceeded", exceeded.to_string()))
+    }
+}
+
+/// An order that the last answer does not know of.
+#[derive(Debug)]
+struct Reserved {
+    amounts: Amounts,
+    at: Instant,
+    sent: bool,
 }
 
 /// What an account has left, as it was last reported.
@@ -79,44 +120,71 @@ fn exceeded(quota: &Quota, taken: &Amounts, needed: &Amounts) -> Option<Exceeded
 pub(crate) struct QuotaGauge {
     /// When it was asked; `None` in the answer if the cloud does not tell.
     asked: Option<(Instant, Option<Quota>)>,
-    /// What was ordered since.
-    taken: Amounts,
+    /// Orders since, by the key of whoever makes them.
+    orders: BTreeMap<String, Reserved>,
+    /// Zones that had no free address, and when.
+    shortages: BTreeMap<ZoneId, Instant>,
 }
 
 impl QuotaGauge {
-    /// Takes part of what is left, if that much is. `needed` may be more than is taken by this order: what orders that have
-    /// to follow it take.
-    pub(crate) async fn take(
+    /// What is left for an order beside those of others. What it takes is reserved if that suffices, so that two orders
+    /// never count on the same rest. `needed` may be more than is taken by this order: what orders that have to follow it
+    /// take.
+    pub(crate) async fn observe(
         &mut self,
+        order: &str,
         needed: &Amounts,
         taken: &Amounts,
         ask: impl Future<Output = Option<Quota>>,
-    ) -> Result<(), Exceeded> {
-        let mut lacking = self.lacking(needed, TRUSTED);
-        if !matches!(lacking, Some(Ok(()))) && self.lacking(needed, JUST_NOW).is_none() {
+    ) -> Headroom {
+        self.orders.remove(order);
+        self.orders.retain(|_, it| it.sent || it.at.elapsed() < ABANDONED);
+        let believed = match self.headroom().exceeded(needed) {
+            None => TRUSTED,
+            Some(_) => INSUFFICIENT,
+        };
+        if !self.asked.as_ref().is_some_and(|(at, _)| at.elapsed() < believed) {
             let now = Instant::now();
-            *self = Self { asked: Some((now, ask.await)), taken: Amounts::default() };
-            lacking = self.lacking(needed, TRUSTED);
+            self.asked = Some((now, ask.await));
+            self.orders.retain(|_, it| !it.sent);
         }
-        match lacking {
-            Some(Err(exceeded)) => Err(exceeded),
-            _ => {
-                self.taken.add(taken);
-                Ok(())
-            }
+        let headroom = self.headroom();
+        if headroom.exceeded(needed).is_none() {
+            let reserved = Reserved { amounts: *taken, at: Instant::now(), sent: false };
+            self.orders.insert(order.to_owned(), reserved);
         }
+        headroom
     }
 
-    /// Whether an answer that is at most so old suffices; `None` if there is no such answer.
-    fn lacking(&self, needed: &Amounts, most: Duration) -> Option<Result<(), Exceeded>> {
-        let (_, quota) = self.asked.as_ref().filter(|(at, _)| at.elapsed() < most)?;
-        let lacking = quota.as_ref().and_then(|quota| exceeded(quota, &self.taken, needed));
-        Some(lacking.map_or(Ok(()), Err))
+    fn headroom(&self) -> Headroom {
+        let mut taken = Amounts::default();
+        self.orders.values().for_each(|order| taken.add(&order.amounts));
+        Headroom { quota: self.asked.as_ref().and_then(|(_, quota)| quota.clone()), taken }
+    }
+
+    /// The cloud took an order: the next answer counts it.
+    pub(crate) fn sent(&mut self, order: &str) {
+        if let Some(order) = self.orders.get_mut(order) {
+            order.sent = true;
+        }
     }
 
     /// The cloud refused an order: the answer is not believed any more.
     pub(crate) fn forget(&mut self) {
         self.asked = None;
+    }
+
+    /// The cloud refused an order because no address of a zone was free, or has free ones again.
+    pub(crate) fn short_of_addresses(&mut self, zone: &ZoneId, short: bool) {
+        match short {
+            true => drop(self.shortages.insert(zone.clone(), Instant::now())),
+            false => drop(self.shortages.remove(zone)),
+        }
+    }
+
+    /// No address of the zone was free a while ago.
+    pub(crate) fn is_short_of_addresses(&self, zone: &ZoneId) -> bool {
+        self.shortages.get(zone).is_some_and(|at| at.elapsed() < SHORTAGE)
     }
 }
 
@@ -141,43 +209,65 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_question_serves_orders_until_its_answer_does_not_suffice() {
-        let (mut gauge, asked) = (QuotaGauge::default(), Cell::new(0));
-        let left = Cell::new(2);
-        let ask = async || {
-            asked.set(asked.get() + 1);
-            Some(quota(left.get(), 9))
+        let gauge = tokio::sync::Mutex::new(QuotaGauge::default());
+        let (asked, left) = (Cell::new(0), Cell::new(2));
+        let order = async |name: &str| {
+            let ask = async {
+                asked.set(asked.get() + 1);
+                Some(quota(left.get(), 9))
+            };
+            let mut gauge = gauge.lock().await;
+            let headroom = gauge.observe(name, &machine(), &machine(), ask).await;
+            headroom.exceeded(&machine())
         };
-        for _ in 0..2 {
-            assert_eq!(gauge.take(&machine(), &machine(), ask()).await, Ok(()));
+        for name in ["a", "b", "a"] {
+            assert_eq!(order(name).await, None, "{name}: an order counts once, however often it is observed");
         }
-        assert_eq!(asked.get(), 1);
-        let lacking = Exceeded { what: "virtual machines", needed: 1, left: 0 };
-        assert_eq!(gauge.take(&machine(), &machine(), ask()).await, Err(lacking.clone()), "both were taken");
+        let lacking = Some(Exceeded { what: "virtual machines", needed: 1, left: 0 });
+        assert_eq!(order("c").await, lacking, "both are reserved");
         assert_eq!(asked.get(), 1, "the answer is seconds old");
-        tokio::time::advance(JUST_NOW).await;
+        gauge.lock().await.sent("a");
+        gauge.lock().await.sent("b");
+        tokio::time::advance(INSUFFICIENT).await;
         left.set(0);
-        assert_eq!(gauge.take(&machine(), &machine(), ask()).await, Err(lacking));
+        assert_eq!(order("c").await, lacking);
         assert_eq!(asked.get(), 2);
-        tokio::time::advance(JUST_NOW).await;
+        tokio::time::advance(INSUFFICIENT).await;
         left.set(1);
-        assert_eq!(gauge.take(&machine(), &machine(), ask()).await, Ok(()), "somebody deleted a machine");
+        assert_eq!(order("c").await, None, "somebody deleted a machine");
+        assert_eq!(order("d").await, lacking, "it is reserved");
+        tokio::time::advance(ABANDONED).await;
+        assert_eq!(order("d").await, None, "the order was never sent");
         tokio::time::advance(TRUSTED).await;
-        assert_eq!(gauge.take(&machine(), &machine(), ask()).await, Ok(()));
+        assert_eq!(order("d").await, None);
         assert_eq!(asked.get(), 4, "an old answer is not believed");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_cloud_that_tells_nothing_is_left_to_refuse() {
         let mut gauge = QuotaGauge::default();
-        assert_eq!(gauge.take(&machine(), &machine(), async { None }).await, Ok(()));
+        assert_eq!(
+            gauge.observe("a", &machine(), &machine(), async { None }).await.refuses(&machine()),
+            None
+        );
         let address = Amounts { addresses: 1, ..Amounts::default() };
         gauge.forget();
         let none = Quota { ipavailable: Some(Amount::Limited(0)), ..Quota::default() };
-        let error = gauge.take(&address, &address, async { Some(none) }).await.expect_err("no address");
+        let left = gauge.observe("b", &address, &address, async { Some(none) }).await;
         assert_eq!(
-            error.to_string(),
-            "1 public addresses are needed, and the limit of the account or project leaves 0: raise the limit, or delete \
-             what is not used; nothing was ordered"
+            left.refuses(&address).expect("no address").text(),
+            "E-CS-QUOTA: 1 public addresses are needed, and the limit of the account or project leaves 0: raise the limit, \
+             or delete what is not used; nothing was ordered"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shortage_of_addresses_is_remembered_for_a_while() {
+        let (mut gauge, zone) = (QuotaGauge::default(), ZoneId::from("z"));
+        assert!(!gauge.is_short_of_addresses(&zone));
+        gauge.short_of_addresses(&zone, true);
+        assert!(gauge.is_short_of_addresses(&zone));
+        tokio::time::advance(SHORTAGE).await;
+        assert!(!gauge.is_short_of_addresses(&zone));
     }
 }

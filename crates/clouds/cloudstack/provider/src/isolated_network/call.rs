@@ -19,7 +19,6 @@ use super::{NetworkOrder, RULE, VpcOrder, routed};
 use crate::clouds::Access;
 use crate::code;
 use crate::error::failed;
-use crate::quota::Amounts;
 
 /// Port that API servers listen on.
 const API_PORT: u16 = 6443;
@@ -289,10 +288,6 @@ pub(super) fn resolve(
 pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, Outcome> {
     let client = &access.client;
     let lost = |error: Error| failed(&error, &access.secret);
-    let (needed, taken) = amounts(call);
-    if taken != Amounts::default() {
-        access.take(&needed, &taken).await?;
-    }
     match call {
         NetworkCall::Create { name, order } => {
             let Some(order) = order else {
@@ -469,19 +464,6 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
             gone(client.run(&request).await.map(drop), access)?;
             Ok(Change::Network(None))
         }
-    }
-}
-
-/// What a call needs of the limits of the account, and what of it the call itself takes: a network or a VPC is of no use
-/// to a cluster without an address for the endpoint.
-fn amounts(call: &NetworkCall) -> (Amounts, Amounts) {
-    let of = |networks, addresses| Amounts { networks, addresses, ..Amounts::default() };
-    match call {
-        NetworkCall::Create { .. } => (of(1, 1), of(1, 0)),
-        // It takes an address of its own.
-        NetworkCall::CreateVpc { .. } => (of(1, 2), of(0, 1)),
-        NetworkCall::Associate { .. } => (of(0, 1), of(0, 1)),
-        _ => (Amounts::default(), Amounts::default()),
     }
 }
 

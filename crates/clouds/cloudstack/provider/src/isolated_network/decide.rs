@@ -16,12 +16,14 @@ use capstan_object::Conditions;
 
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
+use super::limits;
 use super::mark::{self, is_ours};
 use super::{
     IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, routed, vpc,
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
+use crate::error::CloudError;
 
 pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
 
@@ -240,17 +242,19 @@ fn keep(
         true => site.routed(&mut made, &mut calls, decision).err(),
         false => match site.address(&made) {
             Choice::Have(address) => site.served(address, &mut made, &mut calls, decision).err(),
-            Choice::Take(call) => {
-                calls.push(call);
-                None
-            }
+            Choice::Take(call) => match limits::refusal(look, &call) {
+                Some(cause) => Some(cause),
+                None => {
+                    calls.push(call);
+                    None
+                }
+            },
             Choice::Refused(cause) => Some(cause),
         },
     };
     made.put(&mut decision.object.metadata);
     if let Some(cause) = refused {
-        cause.wait(decision);
-        return ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
+        return refuse(look, decision, &cause);
     }
     if !calls.is_empty() {
         return ask(look, decision, "SettingUp", calls);
@@ -314,12 +318,9 @@ fn create(
                 Ok(order) => {
                     let call =
                         NetworkCall::CreateVpc { name: wanted.name.clone(), order: Some(Box::new(order)) };
-                    ask(look, decision, "CreatingVPC", vec![call]);
+                    order_within_limits(look, decision, "CreatingVPC", call);
                 }
-                Err(cause) => {
-                    cause.wait(decision);
-                    ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
-                }
+                Err(cause) => refuse(look, decision, &cause),
             };
         };
         decision.object.spec.vpc.get_or_insert_default().id = vpc.id.to_string();
@@ -329,11 +330,26 @@ fn create(
         Ok(order) => {
             let call =
                 NetworkCall::Create { name: look.object.spec.name.clone(), order: Some(Box::new(order)) };
-            ask(look, decision, "CreatingNetwork", vec![call]);
+            order_within_limits(look, decision, "CreatingNetwork", call);
         }
-        Err(cause) => {
-            cause.wait(decision);
-            ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
-        }
+        Err(cause) => refuse(look, decision, &cause),
+    }
+}
+
+fn refuse(look: &Look<IsolatedNetworks>, decision: &mut Decision, cause: &CloudError) {
+    cause.wait(decision);
+    ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
+}
+
+/// Asks for a call unless the account or the zone has too little for it.
+fn order_within_limits(
+    look: &Look<IsolatedNetworks>,
+    decision: &mut Decision,
+    reason: &str,
+    call: NetworkCall,
+) {
+    match limits::refusal(look, &call) {
+        Some(cause) => refuse(look, decision, &cause),
+        None => ask(look, decision, reason, vec![call]),
     }
 }

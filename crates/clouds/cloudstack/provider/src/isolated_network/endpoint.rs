@@ -9,6 +9,7 @@ use capstan_controller::Look;
 
 use super::claim::{Identity, holder, owns};
 use super::decide::{Decision, EVERYBODY, allowed, happened, is_asked, sources};
+use super::limits::no_free_address;
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
 use crate::annotation;
 use crate::code;
@@ -86,11 +87,7 @@ impl<'a> Site<'a> {
         // CloudStack gives the first address of a fresh network by itself.
         let any = own && addresses.is_empty();
         match self.observed.free.filter(|_| !any) {
-            None if !any => {
-                let message =
-                    "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host";
-                Choice::Refused(CloudError::new(code::CAPACITY, "NoAddress", message))
-            }
+            None if !any => Choice::Refused(no_free_address()),
             chosen => Choice::Take(self.associate(chosen)),
         }
     }

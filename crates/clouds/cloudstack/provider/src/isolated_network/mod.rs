@@ -19,6 +19,7 @@ mod claim;
 mod decide;
 mod delete;
 mod endpoint;
+mod limits;
 mod made;
 mod mark;
 mod observe;
@@ -46,6 +47,7 @@ use crate::annotation;
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::failure_domain::cluster_of;
+use crate::quota::Headroom;
 
 pub use call::NetworkCall;
 pub(crate) use call::SETTLE;
@@ -86,6 +88,10 @@ pub struct Seen {
     pub ill: bool,
     /// Time until the account is polled again for removals.
     pub next_poll: Option<Duration>,
+    /// What the limits of the account leave for what is to be ordered next; `None` if nothing is.
+    pub headroom: Option<Headroom>,
+    /// The zone has no free address. Asked only if an order was refused for that.
+    pub no_address: bool,
     /// What the cloud has; `None` if nobody had to ask.
     pub observed: Option<Result<ObservedNetwork, CloudError>>,
 }
@@ -173,9 +179,10 @@ impl Controller for IsolatedNetworks {
             return Ok(seen);
         }
         let unsettled = ill || decide::must_ask(object, cluster) || self.ledger.has_drifted(&object.key());
-        let observed = match self.clouds.access(&domain.spec, view).await {
-            Ok(access) if unsettled => self.ledger.observe(object, domain, cluster, &access).await,
-            Ok(access) => match self.ledger.drift(object, domain, cluster, &access).await {
+        let access = self.clouds.access(&domain.spec, view).await;
+        let observed = match &access {
+            Ok(access) if unsettled => self.ledger.observe(object, domain, cluster, access).await,
+            Ok(access) => match self.ledger.drift(object, domain, cluster, access).await {
                 Ok((None, next)) => {
                     seen.next_poll = Some(next);
                     return Ok(seen);
@@ -183,8 +190,15 @@ impl Controller for IsolatedNetworks {
                 Ok((Some(observed), _)) => Ok(observed),
                 Err(cause) => Err(cause),
             },
-            Err(cause) => Err(cause),
+            Err(cause) => Err(cause.clone()),
         };
+        if let (Ok(access), Ok(observed)) = (&access, &observed)
+            && let Some(next) = limits::next(object, domain, cluster, observed)
+        {
+            let (needed, taken) = next.amounts();
+            seen.headroom = Some(access.headroom(&next.key(object), &needed, &taken).await);
+            seen.no_address = limits::no_address(object, domain, access).await?;
+        }
         seen.elsewhere = is_elsewhere(object, cluster, view)?;
         if let Ok(ObservedNetwork { network: Some(network), .. }) = &observed {
             seen.neighbours = neighbours(object, network.id.as_str(), view)?;
@@ -217,11 +231,18 @@ impl Controller for IsolatedNetworks {
         match made {
             Ok(done) => {
                 self.ledger.record(&object.key(), done);
+                if let Some(order) = limits::Next::of(call) {
+                    access.cache.quota().await.sent(&order.key(object));
+                }
                 Outcome::done()
             }
             Err(outcome) => {
                 self.ledger.forget(&object.key());
-                access.cache.quota().await.forget();
+                let mut quota = access.cache.quota().await;
+                quota.forget();
+                if limits::is_short(call, &outcome) {
+                    quota.short_of_addresses(&domain.spec.zone.id.as_str().into(), true);
+                }
                 outcome
             }
         }

@@ -452,7 +452,11 @@ pub(crate) fn is_tier_of(network: &Network, vpc: &VpcSpec) -> bool {
 
 /// A free address of the zone. Which one is the object's own choice, so that many who look at the same time rarely
 /// want the same.
-async fn free(uid: &str, zone: Option<ZoneId>, access: &Access) -> Result<Option<IpAddr>, CloudError> {
+pub(super) async fn free(
+    uid: &str,
+    zone: Option<ZoneId>,
+    access: &Access,
+) -> Result<Option<IpAddr>, CloudError> {
     let question = ListPublicIpAddresses {
         zoneid: zone,
         state: Some(AddressState::Free),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, condition};
 use capstan_cloudstack_client::commands::Owner;
-use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
+use capstan_cloudstack_client::model::{
+    Amount, FirewallRule, LoadBalancerRule, Network, PublicIpAddress, Quota,
+};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
@@ -21,6 +23,7 @@ use super::decide::{decide, fell_ill, must_ask};
 use super::mark::mark;
 use super::{IsolatedNetworks, Made, Neighbour, NetworkCall, ObservedNetwork, Seen};
 use crate::annotation;
+use crate::quota::Headroom;
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("as the cloud writes it")
@@ -697,4 +700,28 @@ fn tags_that_could_not_be_put_are_looked_up_before_the_next_try() {
     let done = later(BOTH);
     let made = Made::of(&done.object.metadata);
     assert!(done.effects.is_empty() && made.tagged && !made.tag_failed);
+}
+
+#[test]
+fn nothing_is_ordered_that_the_account_or_the_zone_has_too_little_for() {
+    let told = |look: &Look<IsolatedNetworks>| {
+        let decision = decide(look);
+        assert!(calls(&decision).is_empty());
+        decision.object.status.conditions.condition(condition::READY).expect("told").message.clone()
+    };
+    let left =
+        |addresses| Headroom::of(Quota { ipavailable: Some(Amount::Limited(addresses)), ..Quota::default() });
+    let mut look_at = look(object(), cluster(), absent());
+    look_at.seen.headroom = Some(left(0));
+    assert!(told(&look_at).starts_with("E-CS-QUOTA: 1 public addresses are needed"));
+    look_at.seen.headroom = Some(left(1));
+    assert_eq!(calls(&decide(&look_at)), ["create-network net"]);
+    look_at.seen.no_address = true;
+    assert!(told(&look_at).starts_with("E-CS-CAPACITY: no public address of the zone is free"));
+    let fresh =
+        ObservedNetwork { network: Some(ours(BOTH)), exits: vec![exit()], ..ObservedNetwork::default() };
+    let mut address = look(object(), cluster(), fresh);
+    assert_eq!(calls(&decide(&address)), ["take-address for n1"]);
+    address.seen.headroom = Some(left(0));
+    assert!(told(&address).starts_with("E-CS-QUOTA: 1 public addresses are needed"));
 }

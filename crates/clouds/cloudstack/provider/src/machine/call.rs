@@ -266,12 +266,9 @@ async fn deploy(
         );
         return Outcome::failed(code::BOOT_DATA, message);
     }
-    let amounts = order.amounts();
-    if let Err(exceeded) = access.take(&amounts, &amounts).await {
-        return exceeded;
-    }
     match access.client.start(&order.request(name, user_data)).await {
         Ok(taken) => {
+            access.cache.quota().await.sent(&object.metadata.key().to_string());
             if let Some(id) = &taken.id {
                 access.cache.deploying(&taken.job, id).await;
             }

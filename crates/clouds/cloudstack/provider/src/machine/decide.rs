@@ -272,11 +272,16 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
         }
         None => {}
     }
+    let short = seen.headroom.as_ref().and_then(|left| left.refuses(&order.amounts()));
     let name = naming::name(&object.metadata.name, attempt);
     let note = Note::normal("Ordered", "Create", format!("virtual machine {name} is ordered"));
     let call = MachineCall::Deploy { name, attempt, order: Some(order) };
     if let Some(failure) = failure_of(look, &call) {
         return refused(look, &failure.error.to_string(), decision);
+    }
+    if let Some(cause) = short {
+        cause.wait(decision);
+        return ready(look, decision, False, cause.reason, cause.text());
     }
     // Before the order is sent: whatever becomes of it, its machine is looked for, and no other gets its name.
     decision.object.metadata.annotations.insert(annotation::ORDERS.to_owned(), attempt.to_string());

@@ -36,6 +36,7 @@ use crate::cluster::infrastructure_of;
 use crate::deployments::Deployment;
 use crate::error::CloudError;
 use crate::isolated_network::{self, Made};
+use crate::quota::Headroom;
 
 /// What the cloud says about the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,6 +89,8 @@ pub struct Seen {
     pub catalog: Option<Result<Catalog, CloudError>>,
     /// What the machine is to boot with; `None` while none is to be ordered.
     pub boot_data: Option<Result<BootData, BootDataError>>,
+    /// What the limits of the account leave for it; `None` while none is to be ordered.
+    pub headroom: Option<Headroom>,
     /// It is a member of the load balancer. Asked only after it could not be added, as members cannot be added twice, where
     /// it ran before this was recorded, and when somebody took members out of rules of the account.
     pub is_member: Option<bool>,
@@ -145,6 +148,11 @@ pub(super) async fn observe(
             if refused && told.is_some_and(|told| told.message.contains(NAME_TAKEN)) {
                 let order = Order::of(object, &seen).and_then(Result::ok);
                 seen.namesake = Some(namesake(object, order.as_ref(), &access, view).await?);
+            }
+            if let Some(Ok(order)) = Order::of(object, &seen) {
+                let amounts = order.amounts();
+                seen.headroom =
+                    Some(access.headroom(&object.metadata.key().to_string(), &amounts, &amounts).await);
             }
         }
         (Err(cause), Some(_)) => seen.instance = Instance::Unknown(cause),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use capstan_cloudstack_client::UserData;
 use capstan_cloudstack_client::commands::Owner;
+use capstan_cloudstack_client::model::{Amount, Quota};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackFailureDomain, CloudStackMachine,
 };
@@ -20,6 +21,7 @@ use super::tests::{
 use super::{CloudStackMachines, Instance, MachineCall, Order, Seen};
 use crate::code;
 use crate::error::CloudError;
+use crate::quota::Headroom;
 
 type Look = capstan_controller::Look<CloudStackMachines>;
 
@@ -372,4 +374,20 @@ fn a_member_that_could_not_be_added_because_it_is_one_counts_as_added() {
         assert_eq!(told.is_some_and(Condition::is_true), attached, "{member:?}");
         seen = at.seen;
     }
+}
+
+#[test]
+fn an_order_beyond_a_limit_is_not_made() {
+    let left =
+        |machines| Headroom::of(Quota { vmavailable: Some(Amount::Limited(machines)), ..Quota::default() });
+    let look = |machines| look(wanting(json!({})), Seen { headroom: Some(left(machines)), ..observed() });
+    assert_eq!(calls(&decide(&look(1))), ["deploy-vm m"]);
+    let decision = decide(&look(0));
+    assert!(decision.effects.is_empty());
+    assert_eq!(
+        decision.object.metadata.annotations.get(crate::annotation::ORDERS),
+        None,
+        "no name is used up"
+    );
+    assert!(ready(&decision).message.starts_with("E-CS-QUOTA: 1 virtual machines are needed"));
 }
