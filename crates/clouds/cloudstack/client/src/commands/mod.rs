@@ -46,8 +46,8 @@ pub use machines::{
     StopVirtualMachine, UpdateVirtualMachine,
 };
 pub use networks::{
-    CreateNetwork, CreateVpc, DeleteNetwork, DeleteVpc, ListNetworkAclLists, ListNetworks, ListVpcs,
-    RestartNetwork,
+    CreateNetwork, CreateVpc, DeleteNetwork, DeleteVpc, ListNetworkAclLists, ListNetworkAcls, ListNetworks,
+    ListVpcs, RestartNetwork,
 };
 pub use offerings::{ListDiskOfferings, ListNetworkOfferings, ListServiceOfferings, ListVpcOfferings};
 pub use port_forwarding::{CreatePortForwardingRule, DeletePortForwardingRule, ListPortForwardingRules};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Owner, Scope, TagPair};
 use crate::command::{Stable, calls, jobs, lists};
 use crate::id::{AclId, NetworkId, NetworkOfferingId, NoId, VpcId, VpcOfferingId, ZoneId};
-use crate::model::{Done, GuestType, Network, NetworkAclList, Vpc};
+use crate::model::{Done, GuestType, Network, NetworkAclList, NetworkAclRule, Vpc};
 
 /// Networks, newest first.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -129,8 +129,19 @@ pub struct ListNetworkAclLists {
 
 impl Stable for ListNetworkAclLists {}
 
+/// Rules of access lists, by their numbers.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListNetworkAcls {
+    /// Of this list.
+    pub aclid: Option<AclId>,
+    /// Whose.
+    #[serde(flatten)]
+    pub scope: Scope,
+}
+
 lists! {
     ListNetworkAclLists: "listNetworkACLLists" => "networkacllist" NetworkAclList;
+    ListNetworkAcls: "listNetworkACLs" => "networkacl" NetworkAclRule;
     ListNetworks: "listNetworks" => "network" Network;
     ListVpcs: "listVPCs" => "vpc" Vpc;
 }

@@ -33,7 +33,8 @@ pub use machine::{
     Destroyed, GroupMembership, MachineState, MachineUserData, Nic, SecondaryAddress, VirtualMachine,
 };
 pub use network::{
-    GuestType, Network, NetworkAclList, NetworkService, NetworkState, ServiceProvider, Vpc, VpcState,
+    GuestType, Network, NetworkAclList, NetworkAclRule, NetworkService, NetworkState, ServiceProvider, Vpc,
+    VpcState,
 };
 pub use offering::{DiskOffering, NetworkMode, NetworkOffering, ServiceOffering, VpcOffering};
 pub use rule::{FirewallRule, LoadBalancerMember, LoadBalancerRule, PortForwardingRule, RuleState};

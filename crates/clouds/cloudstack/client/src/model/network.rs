@@ -119,6 +119,30 @@ impl Network {
     }
 }
 
+/// A rule of an access list. The lowest number that is about a packet counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkAclRule {
+    /// Its id.
+    pub id: String,
+    /// Its number.
+    #[serde(default, deserialize_with = "loose::number")]
+    pub number: Option<i64>,
+    /// `Ingress` or `Egress`.
+    pub traffictype: Option<String>,
+    /// `Allow` or `Deny`.
+    pub action: Option<String>,
+    /// `tcp`, `udp`, `icmp`, `all` or a number.
+    pub protocol: Option<String>,
+    /// First port; absent for all.
+    #[serde(default, deserialize_with = "loose::number")]
+    pub startport: Option<u16>,
+    /// Last port; absent for all.
+    #[serde(default, deserialize_with = "loose::number")]
+    pub endport: Option<u16>,
+    /// Sources of what comes in, targets of what goes out, separated by commas.
+    pub cidrlist: Option<String>,
+}
+
 /// An access list of tiers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkAclList {

@@ -16,11 +16,11 @@ use capstan_object::Conditions;
 
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
-use super::limits;
 use super::mark::{self, is_ours};
 use super::{
     IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, routed, vpc,
 };
+use super::{acl, limits};
 use crate::account_cache::SETTLED;
 use crate::annotation;
 use crate::error::CloudError;
@@ -253,6 +253,13 @@ fn keep(
         },
     };
     made.put(&mut decision.object.metadata);
+    let port = u16::try_from(cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
+    let lacking = observed.acl.as_ref().and_then(|rules| acl::lacking(network, rules, port.unwrap_or(6443)));
+    // Of a tier that was of use before, it is only reported: rules may be more than is understood here.
+    let (lacking, refused) = match (lacking, refused) {
+        (Some(cause), None) if !look.object.status.ready => (None, Some(cause)),
+        other => other,
+    };
     if let Some(cause) = refused {
         return refuse(look, decision, &cause);
     }
@@ -264,10 +271,10 @@ fn keep(
     status.ready = true;
     status.initialization.provisioned = Some(true);
     let message = match routed::is_routed(network) {
-        true => site.routed_hint(&made).or_else(|| site.denied()),
+        true => site.routed_hint(&made),
         false => site.let_in_by_others(&made).or_else(|| site.blocked()),
     };
-    let message = message.unwrap_or_default();
+    let message = lacking.map(|cause| cause.text()).or(message).unwrap_or_default();
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     decision.again_in(if look.seen.ill { UNWELL } else { SETTLED });
     mark::keep(look, Some(network), cluster, decision);

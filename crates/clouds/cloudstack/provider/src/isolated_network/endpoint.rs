@@ -253,26 +253,9 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Why a tier may not reach its cluster's endpoint, or others than the manifest names may: both are up to rules that
-    /// are not changed here once they are made.
+    /// Others than the manifest names may reach the endpoint of a tier: its rule is not changed here once it is made.
     pub(super) fn blocked(&self) -> Option<String> {
         self.network.vpcid.as_ref()?;
-        self.denied().or_else(|| self.balanced_for_others())
-    }
-
-    /// A tier has an access list that lets nothing pass.
-    pub(super) fn denied(&self) -> Option<String> {
-        if self.network.aclname.as_deref() == Some("default_deny") {
-            return Some(format!(
-                "tier {} has the access list default_deny, which lets nothing in or out: replace it by one that allows \
-                 port 6443 in and everything out",
-                self.network.name.as_deref().unwrap_or_default()
-            ));
-        }
-        None
-    }
-
-    fn balanced_for_others(&self) -> Option<String> {
         let id = &self.look.object.status.load_balancer_rule_id;
         let rule = self.observed.rules.iter().find(|rule| rule.id.as_str() == id)?;
         let held: Vec<&str> = rule.cidrlist.as_deref().unwrap_or_default().split([' ', ',']).collect();

@@ -14,6 +14,7 @@
 //! that is ever deleted. Routed networks have neither addresses nor load balancers; `routed` says what they have instead. Clusters that share a network tag it: it, and the rule that lets packets out, go with the last
 //! of them. Each has an address and a rule of its own; those of another are refused.
 
+mod acl;
 mod call;
 mod claim;
 mod decide;

@@ -10,8 +10,8 @@ use capstan_cloudstack_client::commands::{
     ListNetworkOfferings, ListPublicIpAddresses, Owner,
 };
 use capstan_cloudstack_client::model::{
-    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkAclList, NetworkOffering, PublicIpAddress,
-    RuleState, Tag, Vpc, VpcOffering,
+    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkAclList, NetworkAclRule, NetworkOffering,
+    PublicIpAddress, RuleState, Tag, Vpc, VpcOffering,
 };
 use capstan_cloudstack_client::{Error, NetworkId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
@@ -26,7 +26,7 @@ use super::claim::{Identity, holder, owns};
 use super::decide::{allowed, is_asked};
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
-use super::{routed, vpc};
+use super::{acl, routed, vpc};
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
@@ -61,6 +61,8 @@ pub struct ObservedNetwork {
     pub vpc: Option<Vpc>,
     /// Offerings by the name that the VPC asks for, where it has to be made.
     pub vpc_offerings: Arc<Vec<VpcOffering>>,
+    /// Rules of the tier's access list; `None` if it lets everything pass.
+    pub acl: Option<Vec<NetworkAclRule>>,
     /// The access lists that every cloud has, where a tier has to be made.
     pub acls: Arc<Vec<NetworkAclList>>,
     /// A machine that was destroyed and holds the network until CloudStack expunges it; asked where the network is to go.
@@ -326,6 +328,9 @@ async fn ask(
     match routed::is_routed(&network) {
         true => routed::observe(&network, &mut observed, access).await?,
         false => natted(object, cluster, &network, &mut observed, access).await?,
+    }
+    if !object.metadata.is_deleting() {
+        acl::observe(&network, &mut observed, access).await?;
     }
     if object.metadata.is_deleting() && is_ours(&network) {
         observed.held_by = leaving::held_by(&object.metadata, access).await.map_err(explain)?;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use capstan_capi_types::core::Cluster;
 use capstan_cloudstack_client::commands::{
-    CreateFirewallRule, CreateTags, DeleteFirewallRule, ListFirewallRules, ListLoadBalancerRules,
-    ListNetworks, ListPublicIpAddresses, ListVpcs, TagPair,
+    CreateFirewallRule, CreateRoutingFirewallRule, CreateTags, DeleteFirewallRule, DeleteRoutingFirewallRule,
+    ListFirewallRules, ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses, ListRoutingFirewallRules,
+    ListVpcs, TagPair,
 };
-use capstan_cloudstack_client::model::ResourceType;
+use capstan_cloudstack_client::model::{GuestType, ResourceType};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackMachine,
 };
@@ -26,6 +27,7 @@ use crate::manifests::{NAME, NAMESPACE};
 use crate::story::Act::{self, Check, Create, Delete, ScaleWorkers};
 use crate::story::CheckResult;
 use crate::story::{Script, failed, patch};
+use crate::{routed_sites, sites};
 
 /// Whom the operator lets in, in place of everybody.
 const OFFICE: &str = "10.9.0.0/16";
@@ -35,7 +37,7 @@ fn wrong(what: impl Into<String>) -> Violation {
 }
 
 /// A command that the client does not have.
-async fn command(cloud: &Cloud, parameters: &[(&str, &str)]) -> Result<(), Violation> {
+pub async fn command(cloud: &Cloud, parameters: &[(&str, &str)]) -> Result<(), Violation> {
     let keys = cloud.simulator.credentials("capstan").map_err(failed)?;
     let mut all: Vec<(String, String)> =
         parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -108,6 +110,10 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
         tags.iter().map(|tag| tag.key.clone()).collect()
     };
     for network in tenant.list(&ListNetworks::default()).await.map_err(failed)? {
+        // CAPC tags none that is everybody's.
+        if network.r#type == Some(GuestType::Shared) {
+            continue;
+        }
         let held = keys(&network.tags);
         let held: Vec<&str> = held.iter().map(String::as_str).collect();
         let made = network.displaytext.as_deref().is_some_and(|text| text.starts_with("Kubernetes cluster "));
@@ -154,6 +160,32 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     Ok(())
 }
 
+/// The operator narrows who may come in to routed networks.
+async fn narrow_routed(cloud: &Cloud) -> Result<(), Violation> {
+    let tenant = cloud.client("capstan");
+    for rule in tenant.list(&ListRoutingFirewallRules::default()).await.map_err(failed)? {
+        let (Some(networkid), Some(6443)) = (rule.networkid, rule.startport) else { continue };
+        // Rules of other networks are listed too.
+        if rule.ipaddressid.is_some() {
+            continue;
+        }
+        tenant.run(&DeleteRoutingFirewallRule { id: rule.id }).await.map_err(failed)?;
+        let request = CreateRoutingFirewallRule {
+            networkid,
+            protocol: "tcp".to_owned(),
+            startport: Some(6443),
+            endport: Some(6443),
+            cidrlist: vec![OFFICE.to_owned()],
+            destcidrlist: Vec::new(),
+            icmptype: None,
+            icmpcode: None,
+            traffictype: None,
+        };
+        tenant.run(&request).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// Everything that the account has, and who may come in.
 async fn inventory(cloud: &Cloud) -> Result<BTreeSet<String>, Violation> {
     let tenant = cloud.client("capstan");
@@ -178,6 +210,7 @@ fn it_is_taken_over<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResu
         patch::<Cluster>(world, NAME, json!({"spec": {"paused": true}})).await?;
         world.run_until_idle().await?;
         as_capc(world, cloud).await?;
+        narrow_routed(cloud).await?;
         strip(world).await?;
         let (before, ordered) = (inventory(cloud).await?, orders(cloud));
         patch::<Cluster>(world, NAME, json!({"spec": {"paused": false}})).await?;
@@ -223,4 +256,17 @@ fn a_cluster_in_a_vpc_comes_from_capc_unchanged_and_goes_whole() {
         }
     }
     goes_well(&[Create, Check(it_is_taken_over), ScaleWorkers(2), Delete], Some(in_a_vpc));
+}
+
+#[test]
+fn a_cluster_with_kube_vip_on_a_shared_network_comes_from_capc_unchanged_and_goes_whole() {
+    let acts =
+        [Check(sites::a_shared_network_is_there), Create, Check(it_is_taken_over), ScaleWorkers(2), Delete];
+    goes_well(&acts, Some(sites::with_kube_vip));
+}
+
+#[test]
+fn a_cluster_on_a_routed_network_comes_from_capc_unchanged_and_goes_whole() {
+    let acts = [Check(routed_sites::are_offered), Create, Check(it_is_taken_over), ScaleWorkers(2), Delete];
+    goes_well(&acts, Some(routed_sites::asked_for));
 }

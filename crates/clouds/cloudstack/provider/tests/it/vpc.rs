@@ -1,7 +1,11 @@
 //! Clusters on tiers of VPCs.
 
+use std::time::Duration;
+
+use capstan_cloudstack_client::AclId;
 use capstan_cloudstack_client::commands::{
-    ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses, ListVpcs,
+    ListLoadBalancerRules, ListNetworkAclLists, ListNetworkAcls, ListNetworks, ListPublicIpAddresses,
+    ListVpcs,
 };
 use capstan_cloudstack_client::model::Vpc;
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
@@ -11,9 +15,10 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::sites::{VPC, a_tier_is_there, in_a_vpc};
-use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
+use crate::story::Act::{Check, Create, Delete, During, ScaleWorkers};
 use crate::story::CheckResult;
 use crate::story::{Script, failed};
+use crate::takeover::command;
 
 fn wrong(what: impl Into<String>) -> Violation {
     Violation::new("VPC", what)
@@ -113,4 +118,81 @@ fn a_vpc_that_cannot_be_made_is_reported_with_the_field_to_correct() {
         })
     }
     goes_well(&Script { mishap_at_end: Some(play), ..Script::of(&[]) });
+}
+
+/// The access list of somebody's tier.
+const LIST: &str = "strict";
+
+async fn list(cloud: &Cloud) -> Result<AclId, Violation> {
+    let question = ListNetworkAclLists { name: Some(LIST.to_owned()), ..Default::default() };
+    let found = cloud.client("capstan").list(&question).await.map_err(failed)?;
+    found.into_iter().next().map(|list| list.id).ok_or_else(|| wrong("no access list"))
+}
+
+/// Its owner lets something out.
+async fn let_out(cloud: &Cloud, protocol: &str, port: &str) -> Result<(), Violation> {
+    let id = list(cloud).await?;
+    let what = [("command", "createNetworkACL"), ("aclid", id.as_str()), ("traffictype", "egress")];
+    let ports = [("protocol", protocol), ("startport", port), ("endport", port)];
+    command(cloud, &[what, ports].concat()).await
+}
+
+/// Somebody's tier with a list that lets out nothing but web traffic.
+fn a_tier_with_a_list_is_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        a_tier_is_there(world, cloud).await?;
+        let networks = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
+        let (Some(vpc), Some(tier)) = (vpcs(cloud).await?.pop(), networks.first().cloned()) else {
+            return Err(wrong("no tier"));
+        };
+        let made = [("command", "createNetworkACLList"), ("name", LIST), ("vpcid", vpc.id.as_str())];
+        command(cloud, &made).await?;
+        let_out(cloud, "tcp", "443").await?;
+        let id = list(cloud).await?;
+        let replaced =
+            [("command", "replaceNetworkACLList"), ("aclid", id.as_str()), ("networkid", tier.id.as_str())];
+        command(cloud, &replaced).await?;
+        world.pass(Duration::from_secs(1)).await?;
+        cloud.simulator.forgive();
+        Ok(())
+    })
+}
+
+/// It is said what the list lacks, nothing is ordered, and with that the cluster goes on.
+fn the_missing_rule_is_named<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        world.pass(Duration::from_secs(60)).await?;
+        let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
+        crate::failures::says(
+            &domains[0],
+            &["E-CS-ACL", "access list strict", "does not let pass udp 53 out"],
+        )?;
+        match cloud.calls().contains_key("deployVirtualMachine") {
+            true => Err(wrong("a machine was ordered")),
+            false => let_out(cloud, "udp", "53").await,
+        }
+    })
+}
+
+fn the_list_is_its_owners<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let question = ListNetworkAcls { aclid: Some(list(cloud).await?), ..Default::default() };
+        let rules = cloud.client("capstan").list(&question).await.map_err(failed)?;
+        match rules.len() {
+            2 => Ok(()),
+            _ => Err(wrong(format!("rules {rules:?}"))),
+        }
+    })
+}
+
+#[test]
+fn an_access_list_of_somebody_is_never_changed_and_what_it_lacks_is_named() {
+    let acts = [
+        Check(a_tier_with_a_list_is_there),
+        During(the_missing_rule_is_named),
+        Create,
+        Delete,
+        Check(the_list_is_its_owners),
+    ];
+    goes_well(&Script { bare: true, ..Script::of(&acts) }.expunging_soon());
 }
