@@ -8,6 +8,7 @@ mod features;
 mod lives;
 mod manifests;
 mod orphans;
+mod silent;
 mod stories;
 mod story;
 mod wrong;
