@@ -116,7 +116,14 @@ async fn choose(
             verify(provider, surveyor, credentials, answers, &given).await?;
             return Ok(chosen);
         };
-        let value = ask::question(&question, args.yes)?;
+        let value = match ask::question(&question, args.yes) {
+            Ok(value) => value,
+            Err(why) => {
+                // An answer that the cloud does not know may be why it has nothing to propose.
+                verify(provider, surveyor, credentials, answers, &given).await?;
+                return Err(why);
+            }
+        };
         chosen.push(comment(&question, &value));
         answers.insert(question.variable.to_owned(), value);
     }
