@@ -143,7 +143,7 @@ impl QuotaGauge {
             None => TRUSTED,
             Some(_) => INSUFFICIENT,
         };
-        if !self.asked.as_ref().is_some_and(|(at, _)| at.elapsed() < believed) {
+        if self.asked.as_ref().is_none_or(|(at, _)| at.elapsed() >= believed) {
             let now = Instant::now();
             self.asked = Some((now, ask.await));
             self.orders.retain(|_, it| !it.sent);
