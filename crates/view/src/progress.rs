@@ -126,8 +126,8 @@ impl ProgressSnapshot {
 
 fn collect(tree: &Tree, states: &mut Vec<(String, String)>) {
     let part = &tree.part;
-    let large =
-        part.kind == "Machine" || part.kind == "MachineDeployment" || part.kind.ends_with("ControlPlane");
+    let large = matches!(part.kind.as_str(), "Machine" | "MachineDeployment" | "MachinePool")
+        || part.kind.ends_with("ControlPlane");
     if large || part.kind.ends_with("Cluster") {
         let replicas =
             part.replicas.map(|(ready, desired)| format!(" {ready}/{desired}")).unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_addons::cluster_resource_set::ClusterResourceSetController;
 use capstan_capi_addons::cluster_resource_set_binding::ClusterResourceSetBindingController;
@@ -89,6 +90,8 @@ pub struct Settings {
     pub watch_filter: Option<String>,
     /// Default key algorithm of clusters.
     pub default_algorithm: EncryptionAlgorithmType,
+    /// Lifetime of bootstrap tokens. Those of pools are replaced as long as the pool exists.
+    pub token_ttl: Duration,
     /// Settings of the Machine controller.
     pub machine: machine::Settings,
     /// Source of keys.
@@ -107,6 +110,7 @@ impl Default for Settings {
             namespace: options.namespace,
             watch_filter: None,
             default_algorithm: bootstrap::Settings::default().default_algorithm,
+            token_ttl: bootstrap::Settings::default().token_ttl,
             machine: machine::Settings::default(),
             keys: Arc::new(SystemKeys),
             concurrency: options.concurrency,
@@ -156,7 +160,7 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
     if runs(Group::Bootstrap) {
         let settings_of = bootstrap::Settings {
             default_algorithm: settings.default_algorithm,
-            ..bootstrap::Settings::default()
+            token_ttl: settings.token_ttl,
         };
         runtime.add(BootstrapController::new(settings_of, settings.keys.clone()));
     }

@@ -19,7 +19,7 @@ pub fn definitions() -> Vec<Value> {
         definition::<SimMachinePool>(&LABELS, pool_version::<SimMachinePool>()),
         definition::<SimMachinePoolTemplate>(&LABELS, template_version::<SimMachinePoolTemplate>()),
         definition::<SimMachine>(&LABELS, machine_version::<SimMachine>()),
-        definition::<SimMachineTemplate>(&LABELS, template_version::<SimMachineTemplate>()),
+        definition::<SimMachineTemplate>(&LABELS, template_version::<SimMachineTemplate>().with_status()),
     ]
 }
 

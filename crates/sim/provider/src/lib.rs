@@ -9,7 +9,8 @@
 //! ```
 //!
 //! [`Simulated`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] are for the API server,
-//! [`SimClusters`], [`SimMachines`] and [`SimMachinePools`] are the controllers. The provider follows the contract v1beta2 like any other:
+//! [`SimClusters`], [`SimMachines`], [`SimMachinePools`] and
+//! [`SimMachineTemplates`] are the controllers. The provider follows the contract v1beta2 like any other:
 //! intents before calls, ownership marks on what it creates, and state is read from the site. How machines boot and
 //! form clusters is up to the site.
 
@@ -21,6 +22,7 @@ mod plugin;
 mod pool;
 mod process;
 mod site;
+mod template;
 pub mod types;
 
 pub use admission::rules;
@@ -30,6 +32,7 @@ pub use machine::{FINALIZER as MACHINE_FINALIZER, MACHINE_TAG, SimMachines};
 pub use plugin::Simulated;
 pub use pool::{FINALIZER as POOL_FINALIZER, SimMachinePools};
 pub use process::SiteProcess;
+pub use template::SimMachineTemplates;
 
 /// Error codes of this provider.
 pub mod code {

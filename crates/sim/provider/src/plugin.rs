@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::machine::{CPUS, MEMORY_MIB, SCHEME};
-use crate::{SimClusters, SimMachinePools, SimMachines, code, definitions, rules};
+use crate::{SimClusters, SimMachinePools, SimMachineTemplates, SimMachines, code, definitions, rules};
 
 /// Provides simulated machines if a flag enables them.
 pub struct Simulated;
@@ -181,6 +181,7 @@ impl RunningProvider for Running {
         runtime.add(SimClusters::new(self.site.clone()));
         runtime.add(SimMachines::new(self.site.clone()));
         runtime.add(SimMachinePools);
+        runtime.add(SimMachineTemplates);
     }
 
     fn dial(&self, otherwise: Arc<dyn Dial>) -> Arc<dyn Dial> {

@@ -21,6 +21,7 @@ fn scenario(name: &'static str, control_plane: usize, workers: usize, acts: &[Ac
         run_to_end: false,
         network: true,
         class: false,
+        pool: false,
         heartbeats: false,
         timings: Timings::default(),
         extra: None,
@@ -29,6 +30,10 @@ fn scenario(name: &'static str, control_plane: usize, workers: usize, acts: &[Ac
 
 fn of_class(name: &'static str, control_plane: usize, workers: usize, acts: &[Act]) -> ClusterScenario {
     ClusterScenario { class: true, ..scenario(name, control_plane, workers, acts) }
+}
+
+fn with_pool(name: &'static str, control_plane: usize, workers: usize, acts: &[Act]) -> ClusterScenario {
+    ClusterScenario { pool: true, ..scenario(name, control_plane, workers, acts) }
 }
 
 pub fn all() -> Vec<ClusterScenario> {
@@ -56,8 +61,24 @@ pub fn all() -> Vec<ClusterScenario> {
         scenario("strip", 1, 1, &[Strip]),
         scenario("pause", 1, 1, &[ScaleWhilePaused(2)]),
         scenario("delete", 3, 2, &[Delete]),
+        with_pool("pool", 1, 3, &[ScaleWorkers(4), ScaleWorkers(2), Upgrade(NEW), Delete]),
+        with_pool("pool-strip", 1, 1, &[Strip]),
+        ClusterScenario {
+            network: false,
+            prologue: 0,
+            ..with_pool("pool-bare", 1, 1, &[ScaleWorkers(2), ScaleWorkers(1)])
+        },
         of_class("class", 1, 1, &[ScaleWorkers(2), ChangeMemory(2048), Delete]),
         of_class("class-upgrade", 1, 1, &[Upgrade(NEW)]),
+        ClusterScenario {
+            pool: true,
+            ..of_class(
+                "class-pool",
+                1,
+                2,
+                &[ScaleWorkers(3), ChangeMemory(2048), Upgrade(NEW), ScaleWorkers(1), Delete],
+            )
+        },
         of_class("class-idle", 1, 1, &[Idle]),
         ClusterScenario { network: false, prologue: 0, ..of_class("class-bare", 1, 1, &[ScaleWorkers(2)]) },
         ClusterScenario {

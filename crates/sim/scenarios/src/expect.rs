@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_capi_types::core::{Cluster, Machine, MachinePool, label};
 use capstan_controller::KindName;
 use capstan_controller::operation::{Intention, Operation};
 use capstan_guest::Site;
@@ -26,6 +26,8 @@ pub(crate) struct Shape {
     pub network: bool,
     /// Made of a ClusterClass.
     pub class: bool,
+    /// The workers are a MachinePool.
+    pub pool: bool,
     /// Memory of the machines, if the class sets it.
     pub memory: Option<i32>,
 }
@@ -90,6 +92,9 @@ pub(crate) fn healthy(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(
     if shape.class && !holds(&cluster, "TopologyReconciled") {
         return Err(wrong(format!("the topology is not reconciled: {}", cluster["status"]["conditions"])));
     }
+    if shape.pool {
+        pools(shape, &objects)?;
+    }
     let ours: Vec<_> = site.vms().into_iter().filter(is_ours).collect();
     if let Some(vm) = ours.iter().find(|vm| vm.phase != Phase::Booted) {
         return Err(wrong(format!("machine {} is {:?}", vm.id, vm.phase)));
@@ -113,6 +118,28 @@ pub(crate) fn healthy(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(
     equal("voting members of etcd", voters, shape.control_plane)?;
     let balancer = site.balancer(&format!("{NAMESPACE}/{NAME}")).ok_or_else(|| wrong("no load balancer"))?;
     equal("members of the load balancer", balancer.members.len(), shape.control_plane)
+}
+
+/// Every MachinePool counts its machines, refers to their nodes and runs.
+fn pools(shape: &Shape, objects: &Objects) -> Result<(), Violation> {
+    let pools = objects.list(&KindName::of::<MachinePool>());
+    equal("MachinePools", pools.len(), 1)?;
+    for pool in pools {
+        let status = &pool["status"];
+        let workers = u64::try_from(shape.workers).ok();
+        equal("replicas of the pool", status["replicas"].as_u64(), workers)?;
+        let count = |list: &Value| list.as_array().map_or(0, Vec::len);
+        equal("providerIDs of the pool", count(&pool["spec"]["providerIDList"]), shape.workers)?;
+        equal("nodes of the pool", count(&status["nodeRefs"]), shape.workers)?;
+        if shape.network {
+            equal("phase of the pool", status["phase"].as_str(), Some("Running"))?;
+            equal("ready replicas of the pool", status["readyReplicas"].as_u64(), workers)?;
+            if !holds(&pool, "ReplicasReady") {
+                return Err(wrong(format!("the pool is not ready: {}", status["conditions"])));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Nothing of the cluster is left.

@@ -8,9 +8,11 @@ use capstan_capi_types::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use capstan_capi_types::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{
-    Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet,
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet,
 };
-use capstan_sim_provider::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineTemplate};
+use capstan_sim_provider::types::{
+    SimCluster, SimClusterTemplate, SimMachine, SimMachinePool, SimMachinePoolTemplate, SimMachineTemplate,
+};
 
 /// Every kind that a cluster consists of.
 pub fn core() -> Vec<KindName> {
@@ -23,6 +25,9 @@ pub fn core() -> Vec<KindName> {
         of::<KubeadmControlPlane>(),
         of::<MachineDeployment>(),
         of::<MachineSet>(),
+        of::<MachinePool>(),
+        of::<SimMachinePool>(),
+        of::<SimMachinePoolTemplate>(),
         of::<MachineHealthCheck>(),
         of::<Machine>(),
         of::<SimMachine>(),

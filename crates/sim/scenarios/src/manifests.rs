@@ -6,14 +6,16 @@ use capstan_object::Object;
 use serde_json::{Value, json};
 
 use capstan_capi_types::addons::ClusterResourceSet;
-use capstan_capi_types::bootstrap::KubeadmConfigTemplate;
+use capstan_capi_types::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use capstan_capi_types::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
-use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachineHealthCheck};
-use capstan_sim_provider::types::{SimCluster, SimClusterTemplate, SimMachineTemplate};
+use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachineHealthCheck, MachinePool};
+use capstan_sim_provider::types::{
+    SimCluster, SimClusterTemplate, SimMachinePool, SimMachinePoolTemplate, SimMachineTemplate,
+};
 
 /// Name of the cluster, of its control plane, and of its other objects.
 pub(crate) const NAME: &str = "c";
-/// Name of the MachineDeployment.
+/// Name of the MachineDeployment or MachinePool.
 pub(crate) const WORKERS: &str = "c-workers";
 pub(crate) const NAMESPACE: &str = "default";
 
@@ -41,13 +43,16 @@ pub(crate) const CLASS: &str = "quick";
 pub(crate) fn topology(shape: &Shape) -> Value {
     let variables: Vec<Value> =
         shape.memory.iter().map(|memory| json!({"name": "memory", "value": memory})).collect();
+    let workers = if shape.pool {
+        json!({"machinePools": [{"class": "pool", "name": "mp-0", "replicas": shape.workers}]})
+    } else {
+        json!({"machineDeployments": [{"class": "worker", "name": "md-0", "replicas": shape.workers}]})
+    };
     let mut topology = json!({
         "classRef": {"name": CLASS},
         "version": shape.version,
         "controlPlane": {"replicas": shape.control_plane},
-        "workers": {"machineDeployments": [
-            {"class": "worker", "name": "md-0", "replicas": shape.workers},
-        ]},
+        "workers": workers,
     });
     if !variables.is_empty() {
         topology["variables"] = json!(variables);
@@ -90,7 +95,18 @@ fn cluster_of_class(shape: &Shape) -> Vec<(KindName, Value)> {
         "kind": SimMachineTemplate::KIND.kind,
         "matchResources": {"controlPlane": true, "machineDeploymentClass": {"names": ["worker"]}},
     });
+    let of_pools = json!({
+        "apiVersion": format!("{}/{}", SimMachinePoolTemplate::KIND.group, SimMachinePoolTemplate::KIND.version),
+        "kind": SimMachinePoolTemplate::KIND.kind,
+        "matchResources": {"machinePoolClass": {"names": ["pool"]}},
+    });
+    let pool = json!({
+        "class": "pool",
+        "bootstrap": template(KubeadmConfigTemplate::KIND, "workers"),
+        "infrastructure": template(SimMachinePoolTemplate::KIND, "pools"),
+    });
     let mut objects = vec![
+        object::<SimMachinePoolTemplate>("pools", json!({}), json!({"template": {"spec": {"template": {}}}})),
         object::<SimClusterTemplate>(
             "clusters",
             json!({}),
@@ -116,7 +132,7 @@ fn cluster_of_class(shape: &Shape) -> Vec<(KindName, Value)> {
             json!({
                 "infrastructure": infrastructure,
                 "controlPlane": control_plane,
-                "workers": {"machineDeployments": [worker]},
+                "workers": {"machineDeployments": [worker], "machinePools": [pool]},
                 "variables": [{
                     "name": "memory", "required": false,
                     "schema": {"openAPIV3Schema": {"type": "integer", "minimum": 512}},
@@ -124,13 +140,22 @@ fn cluster_of_class(shape: &Shape) -> Vec<(KindName, Value)> {
                 "patches": [{
                     "name": "memory",
                     "enabledIf": "{{ if .memory }}true{{ end }}",
-                    "definitions": [{
-                        "selector": selector,
-                        "jsonPatches": [{
-                            "op": "add", "path": "/spec/template/spec/memoryMiB",
-                            "valueFrom": {"variable": "memory"},
-                        }],
-                    }],
+                    "definitions": [
+                        {
+                            "selector": selector,
+                            "jsonPatches": [{
+                                "op": "add", "path": "/spec/template/spec/memoryMiB",
+                                "valueFrom": {"variable": "memory"},
+                            }],
+                        },
+                        {
+                            "selector": of_pools,
+                            "jsonPatches": [{
+                                "op": "add", "path": "/spec/template/spec/template/memoryMiB",
+                                "valueFrom": {"variable": "memory"},
+                            }],
+                        },
+                    ],
                 }],
             }),
         ),
@@ -154,7 +179,7 @@ pub(crate) fn cluster(shape: &Shape) -> Vec<(KindName, Value)> {
     if shape.class {
         return cluster_of_class(shape);
     }
-    let Shape { control_plane, workers, version, .. } = shape;
+    let Shape { control_plane, version, .. } = shape;
     let joining = json!({"nodeRegistration": {"kubeletExtraArgs": [{"name": "v", "value": "1"}]}});
     let domains = ["a", "b", "c"].map(|name| json!({"name": name, "controlPlane": true}));
     let mut objects = vec![
@@ -179,6 +204,18 @@ pub(crate) fn cluster(shape: &Shape) -> Vec<(KindName, Value)> {
                 "controlPlaneRef": reference::<KubeadmControlPlane>(NAME),
             }),
         ),
+    ];
+    objects.extend(if shape.pool { pool(shape, &joining) } else { deployment(shape, &joining) });
+    if shape.network {
+        objects.extend(health_checks());
+        objects.extend(network());
+    }
+    objects
+}
+
+/// Workers as a MachineDeployment.
+fn deployment(shape: &Shape, joining: &Value) -> Vec<(KindName, Value)> {
+    vec![
         object::<KubeadmConfigTemplate>(
             WORKERS,
             json!({}),
@@ -188,21 +225,36 @@ pub(crate) fn cluster(shape: &Shape) -> Vec<(KindName, Value)> {
             WORKERS,
             json!({}),
             json!({
-                "clusterName": NAME, "replicas": workers,
+                "clusterName": NAME, "replicas": shape.workers,
                 "selector": {"matchLabels": {}},
                 "template": {"spec": {
-                    "clusterName": NAME, "version": version,
+                    "clusterName": NAME, "version": shape.version,
                     "bootstrap": {"configRef": reference::<KubeadmConfigTemplate>(WORKERS)},
                     "infrastructureRef": reference::<SimMachineTemplate>(NAME),
                 }},
             }),
         ),
-    ];
-    if shape.network {
-        objects.extend(health_checks());
-        objects.extend(network());
-    }
-    objects
+    ]
+}
+
+/// Workers as a MachinePool.
+fn pool(shape: &Shape, joining: &Value) -> Vec<(KindName, Value)> {
+    vec![
+        object::<KubeadmConfig>(WORKERS, json!({}), json!({"joinConfiguration": joining})),
+        object::<SimMachinePool>(WORKERS, json!({}), json!({"template": {}})),
+        object::<MachinePool>(
+            WORKERS,
+            json!({}),
+            json!({
+                "clusterName": NAME, "replicas": shape.workers,
+                "template": {"spec": {
+                    "clusterName": NAME, "version": shape.version,
+                    "bootstrap": {"configRef": reference::<KubeadmConfig>(WORKERS)},
+                    "infrastructureRef": reference::<SimMachinePool>(WORKERS),
+                }},
+            }),
+        ),
+    ]
 }
 
 fn health_checks() -> [(KindName, Value); 2] {

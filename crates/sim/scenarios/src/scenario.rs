@@ -9,14 +9,14 @@ use capstan_apiserver::Config;
 use capstan_capi_kubeadm::certificates::SeededKeys;
 use capstan_capi_plane as plane;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, ClusterClass, Machine, MachineDeployment, label};
+use capstan_capi_types::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, label};
 use capstan_controller::operation::Intention;
 use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
 use capstan_guest::vm::{Image, VmSpec};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_harness::{Checker, Objects, Scenario, Violation, World};
 use capstan_object::{Key, Object};
-use capstan_sim_provider::{MACHINE_TAG, SimClusters, SimMachines};
+use capstan_sim_provider::{MACHINE_TAG, SimClusters, SimMachinePools, SimMachineTemplates, SimMachines};
 use serde_json::{Value, json};
 
 use crate::expect::{self, Shape};
@@ -82,6 +82,8 @@ pub struct ClusterScenario {
     pub network: bool,
     /// The cluster is made of a ClusterClass.
     pub class: bool,
+    /// The workers are a MachinePool instead of a MachineDeployment.
+    pub pool: bool,
     /// Nodes send heartbeats. Otherwise only missing ones are noticed, which costs less CPU time.
     pub heartbeats: bool,
     /// Durations in the machines.
@@ -99,6 +101,9 @@ pub struct Outside {
 /// Duration of [`Act::Idle`].
 const IDLE: Duration = Duration::from_secs(600);
 
+/// Lifetime of bootstrap tokens if a cluster has a pool.
+const POOL_TOKENS: Duration = Duration::from_secs(90 * 24 * 3600);
+
 /// Id of a foreign machine.
 pub(crate) const FOREIGN: &str = "foreign";
 
@@ -113,8 +118,14 @@ async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> Resul
 }
 
 impl ClusterScenario {
-    fn settings() -> plane::Settings {
-        plane::Settings { keys: Arc::new(SeededKeys::new(7)), ..plane::Settings::default() }
+    fn settings(&self) -> plane::Settings {
+        let mut settings =
+            plane::Settings { keys: Arc::new(SeededKeys::new(7)), ..plane::Settings::default() };
+        if self.pool {
+            // Replacing tokens is never over, and a run ends when nothing is left to do.
+            settings.token_ttl = POOL_TOKENS;
+        }
+        settings
     }
 
     async fn act(
@@ -144,6 +155,10 @@ impl ClusterScenario {
                     .await?;
             }
             Act::ChangeMemory(_) => return Err(failed("only a class has variables")),
+            Act::ScaleWorkers(workers) if shape.pool => {
+                shape.workers = workers;
+                patch::<MachinePool>(world, WORKERS, json!({"spec": {"replicas": workers}})).await?;
+            }
             Act::ScaleWorkers(workers) => {
                 shape.workers = workers;
                 patch::<MachineDeployment>(world, WORKERS, json!({"spec": {"replicas": workers}})).await?;
@@ -151,6 +166,14 @@ impl ClusterScenario {
             Act::ScaleControlPlane(replicas) => {
                 shape.control_plane = replicas;
                 patch::<KubeadmControlPlane>(world, NAME, json!({"spec": {"replicas": replicas}})).await?;
+            }
+            Act::Upgrade(version) if shape.pool => {
+                shape.version = version.to_owned();
+                patch::<KubeadmControlPlane>(world, NAME, json!({"spec": {"version": version}})).await?;
+                // A pool follows its version at once, as upstream: users upgrade the control plane first.
+                world.run_until_idle().await?;
+                let change = json!({"spec": {"template": {"spec": {"version": version}}}});
+                patch::<MachinePool>(world, WORKERS, change).await?;
             }
             Act::Upgrade(version) => {
                 shape.version = version.to_owned();
@@ -297,9 +320,11 @@ impl Scenario for ClusterScenario {
     }
 
     fn controllers(&self, outside: &Outside, runtime: &mut Runtime) {
-        plane::add_controllers(runtime, &Self::settings());
+        plane::add_controllers(runtime, &self.settings());
         runtime.add(SimClusters::new(outside.site.clone()));
         runtime.add(SimMachines::new(outside.site.clone()));
+        runtime.add(SimMachinePools);
+        runtime.add(SimMachineTemplates);
         if let Some(extra) = self.extra {
             extra(&outside.site, runtime);
         }
@@ -318,7 +343,7 @@ impl Scenario for ClusterScenario {
     }
 
     fn options(&self) -> Options {
-        plane::options(&Self::settings())
+        plane::options(&self.settings())
     }
 
     async fn prepare(&self, world: &World<'_>) -> Result<(), Violation> {
@@ -334,6 +359,7 @@ impl Scenario for ClusterScenario {
             version: self.version.to_owned(),
             network: self.network,
             class: self.class,
+            pool: self.pool,
             memory: None,
         };
         for (at, act) in self.acts.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! `SimMachine` and its template.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use capstan_capi_types::core::{MachineAddress, TemplateMeta};
@@ -98,6 +99,28 @@ wire! {
         pub metadata: ObjectMeta,
         /// Desired state.
         pub spec: SimMachineTemplateSpec,
+        /// Observed state.
+        pub status: SimMachineTemplateStatus,
+    }
+
+    /// What a machine of the template will offer; part of the contract with the cluster autoscaler.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct SimMachineTemplateStatus {
+        /// Resources of a machine, as quantities.
+        pub capacity: BTreeMap<String, String>,
+        /// What a machine runs on.
+        pub node_info: SimNodeInfo,
+    }
+
+    /// What a machine runs on.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct SimNodeInfo {
+        /// Architecture of the CPU.
+        #[schemars(length(min = 1, max = 63))]
+        pub architecture: String,
+        /// Operating system.
+        #[schemars(length(min = 1, max = 63))]
+        pub operating_system: String,
     }
 
     /// Template of SimMachines.

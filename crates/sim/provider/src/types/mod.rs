@@ -10,7 +10,7 @@ pub use cluster::{
 };
 pub use machine::{
     Fault, FaultType, SimImage, SimMachine, SimMachineSpec, SimMachineStatus, SimMachineTemplate,
-    SimMachineTemplateResource, SimMachineTemplateSpec,
+    SimMachineTemplateResource, SimMachineTemplateSpec, SimMachineTemplateStatus, SimNodeInfo,
 };
 pub use pool::{
     SimMachinePool, SimMachinePoolSpec, SimMachinePoolStatus, SimMachinePoolTemplate,

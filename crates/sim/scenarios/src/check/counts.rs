@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachinePool, MachineSet, label};
 use capstan_controller::{EffectOf, KindName, ObjectRef};
 use capstan_harness::{Checker, Objects, Step};
 use capstan_object::Key;
@@ -22,8 +22,8 @@ fn created<'a>(step: &'a Step<'_>) -> Option<&'a Value> {
     }
 }
 
-/// S2: an owner that creates a machine stays within its bound: replicas plus one for a control plane and a
-/// deployment, replicas for a set.
+/// S2: an owner that creates a machine stays within its bound: replicas plus one for a control plane, a
+/// deployment and a pool, replicas for a set.
 pub struct NeverTooMany;
 
 impl Checker for NeverTooMany {
@@ -49,6 +49,7 @@ impl Checker for NeverTooMany {
             (label::CONTROL_PLANE_NAME, KindName::of::<KubeadmControlPlane>(), 1),
             (label::DEPLOYMENT_NAME, KindName::of::<MachineDeployment>(), 1),
             (label::SET_NAME, KindName::of::<MachineSet>(), 0),
+            (label::POOL_NAME, KindName::of::<MachinePool>(), 1),
         ];
         for (label, kind, surge) in bounds {
             let Some(owner) = labels[label].as_str() else { continue };

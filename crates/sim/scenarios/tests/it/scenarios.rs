@@ -36,8 +36,12 @@ scenarios! {
     owners_and_finalizers_come_back: "strip";
     a_paused_cluster_is_left_alone: "pause";
     a_deleted_cluster_leaves_nothing_behind: "delete";
+    a_pool_of_three_is_scaled_both_ways_upgraded_and_goes: "pool";
+    a_pool_without_a_network_is_scaled_both_ways: "pool-bare";
+    owners_and_finalizers_of_a_pool_come_back: "pool-strip";
     a_cluster_of_a_class_is_scaled_gets_a_variable_and_goes: "class";
     a_cluster_of_a_class_is_upgraded: "class-upgrade";
+    a_pool_of_a_class_is_scaled_changed_upgraded_and_goes: "class-pool";
     a_cluster_of_a_class_at_rest_is_not_written_to: "class-idle";
 }
 
