@@ -125,7 +125,7 @@ fn create_ingress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     cloud.allow(call.caller, account)?;
     let protocol = call.text("protocol").unwrap_or_default().to_lowercase();
     if network.is_some_and(|network| cloud.offering_of(network).is_router_gateway()) {
-        // Users are not told to use the commands for routed networks.
+        // The answer does not name the commands for routed networks.
         return Err(ApiError::internal(4250));
     }
     let offers =
