@@ -159,6 +159,11 @@ impl<'a> Ownership<'a> {
         manager: &str,
         now: &str,
     ) -> Result<Managed, ApplyError> {
+        // The status of a custom resource may be sent under the name of another kind.
+        if new.get("kind").and_then(Value::as_str).is_some_and(|kind| kind != self.kind) {
+            let object = self.name_text(new);
+            return Err(ApplyError::Internal(format!("no corresponding type for new object ({object})")));
+        }
         let updater = self.updater()?;
         let of = Type::object(&updater.schema);
         for (name, object) in [("new", new), ("live", live)] {

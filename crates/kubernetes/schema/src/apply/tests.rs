@@ -126,6 +126,17 @@ fn object(api_version: &str, spec: &Value) -> Value {
 }
 
 #[test]
+fn an_object_of_another_kind_has_no_owners() {
+    let mut bed = TestObject::new();
+    bed.update("a", &json!({"text": "x"}));
+    assert_eq!(bed.owners().len(), 1);
+    let mut new = bed.live_or_empty();
+    new["kind"] = "Other".into();
+    let object = bed.ownership().update(&bed.live_or_empty(), new, "b", NOW);
+    assert_eq!(owners(&object), Vec::<String>::new());
+}
+
+#[test]
 fn the_creator_of_an_object_owns_its_fields() {
     let mut bed = TestObject::new();
     bed.update("kubectl", &json!({"text": "a", "struct": {"a": "1"}}));
