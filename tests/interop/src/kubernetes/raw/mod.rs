@@ -167,7 +167,12 @@ impl Side {
             Body::Bytes(bytes) => bytes.clone().into(),
         };
         let api = if request.anonymous { &self.anonymous } else { &self.api };
-        api.send(method, &path, &headers, body).await
+        let answer = api.send(method.clone(), &path, &headers, body.clone()).await;
+        // A server may close a connection at any time (GOAWAY); what reads can be repeated.
+        if answer.is_err() && method == http::Method::GET {
+            return api.send(method, &path, &headers, body).await;
+        }
+        answer
     }
 }
 
