@@ -1,10 +1,11 @@
 //! Variables that every cluster has.
 
-use capstan_capi_types::core::topology::{ClusterVariable, MachineDeploymentTopology, MachinePoolTopology};
-use capstan_capi_types::core::{Cluster, ClusterClass, annotation, label};
+use capstan_capi_types::core::topology::ClusterVariable;
+use capstan_capi_types::core::{Cluster, ClusterClass, MachineTemplateSpec, annotation, label};
+use capstan_object::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-use super::object::Texts;
+use super::object::{Intent, Texts};
 use super::{Desired, DesiredDeployment, DesiredPool};
 use crate::blueprint::Blueprint;
 use crate::patches::value;
@@ -93,36 +94,50 @@ pub(super) fn control_plane(blueprint: &Blueprint, desired: &Desired) -> Value {
     json!({"controlPlane": builtin})
 }
 
-pub(super) fn deployment(topology: &MachineDeploymentTopology, desired: &DesiredDeployment) -> Value {
-    let object = &desired.object;
-    let mut builtin = json!({
-        "version": object.spec.template.spec.version,
-        "class": topology.class,
-        "name": object.metadata.name,
-        "topologyName": topology.name,
-        "metadata": metadata(&object.metadata.labels, &object.metadata.annotations),
-        "bootstrap": {"configRef": {"name": desired.bootstrap.name()}},
-        "infrastructureRef": {"name": desired.infrastructure.name()},
-    });
-    if let Some(replicas) = object.spec.replicas {
-        builtin["replicas"] = replicas.into();
-    }
+pub(super) fn deployment(class: &str, topology: &str, desired: &DesiredDeployment) -> Value {
+    let DesiredDeployment { object, bootstrap, infrastructure, .. } = desired;
+    let replicas = object.spec.replicas;
+    let builtin = workers(
+        (class, topology),
+        &object.metadata,
+        &object.spec.template,
+        replicas,
+        [bootstrap, infrastructure],
+    );
     json!({"machineDeployment": builtin})
 }
 
-pub(super) fn pool(topology: &MachinePoolTopology, desired: &DesiredPool) -> Value {
-    let object = &desired.object;
+pub(super) fn pool(class: &str, topology: &str, desired: &DesiredPool) -> Value {
+    let DesiredPool { object, bootstrap, infrastructure } = desired;
+    let replicas = object.spec.replicas;
+    let builtin = workers(
+        (class, topology),
+        &object.metadata,
+        &object.spec.template,
+        replicas,
+        [bootstrap, infrastructure],
+    );
+    json!({"machinePool": builtin})
+}
+
+fn workers(
+    (class, topology): (&str, &str),
+    object: &ObjectMeta,
+    template: &MachineTemplateSpec,
+    replicas: Option<i32>,
+    [bootstrap, infrastructure]: [&Intent; 2],
+) -> Value {
     let mut builtin = json!({
-        "version": object.spec.template.spec.version,
-        "class": topology.class,
-        "name": object.metadata.name,
-        "topologyName": topology.name,
-        "metadata": metadata(&object.metadata.labels, &object.metadata.annotations),
-        "bootstrap": {"configRef": {"name": desired.bootstrap.name()}},
-        "infrastructureRef": {"name": desired.infrastructure.name()},
+        "version": template.spec.version,
+        "class": class,
+        "name": object.name,
+        "topologyName": topology,
+        "metadata": metadata(&object.labels, &object.annotations),
+        "bootstrap": {"configRef": {"name": bootstrap.name()}},
+        "infrastructureRef": {"name": infrastructure.name()},
     });
-    if let Some(replicas) = object.spec.replicas {
+    if let Some(replicas) = replicas {
         builtin["replicas"] = replicas.into();
     }
-    json!({"machinePool": builtin})
+    builtin
 }

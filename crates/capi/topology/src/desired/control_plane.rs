@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::object::{self, Intent, Texts};
 use super::versions::Upgrade;
+use super::workers::{own_or_class, timeouts};
 use super::{kind_of, names};
 use crate::blueprint::Blueprint;
 use crate::current::Current;
@@ -135,23 +136,19 @@ pub(super) fn object(
             vec!["spec", "machineTemplate", "spec", field]
         }
     };
-    let gates =
-        if topology.readiness_gates.is_empty() { &class.readiness_gates } else { &topology.readiness_gates };
+    let gates = own_or_class([&topology.readiness_gates, &class.readiness_gates]);
     if !gates.is_empty() {
         set(&of_machines("readinessGates"), json(gates)?);
     }
-    let taints = if topology.taints.is_empty() { &class.taints } else { &topology.taints };
+    let taints = own_or_class([&topology.taints, &class.taints]);
     if !taints.is_empty() {
         set(&of_machines("taints"), json(taints)?);
     }
-    let (own, of_class) = (&topology.deletion, &class.deletion);
+    let timeouts = timeouts(&topology.deletion, &class.deletion);
     for (field, seconds) in [
-        ("nodeDrainTimeout", own.node_drain_timeout_seconds.or(of_class.node_drain_timeout_seconds)),
-        (
-            "nodeVolumeDetachTimeout",
-            own.node_volume_detach_timeout_seconds.or(of_class.node_volume_detach_timeout_seconds),
-        ),
-        ("nodeDeletionTimeout", own.node_deletion_timeout_seconds.or(of_class.node_deletion_timeout_seconds)),
+        ("nodeDrainTimeout", timeouts.node_drain_timeout_seconds),
+        ("nodeVolumeDetachTimeout", timeouts.node_volume_detach_timeout_seconds),
+        ("nodeDeletionTimeout", timeouts.node_deletion_timeout_seconds),
     ] {
         let Some(seconds) = seconds else { continue };
         if old {
@@ -174,6 +171,6 @@ pub(super) fn object(
     Ok(intent)
 }
 
-pub(super) fn json<T: Serialize>(value: &T) -> Result<Value, String> {
+pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }

@@ -11,6 +11,7 @@ pub mod rotation;
 #[cfg(test)]
 mod tests;
 pub mod versions;
+mod workers;
 
 use std::collections::BTreeMap;
 
@@ -23,9 +24,9 @@ use crate::blueprint::Blueprint;
 use crate::current::Current;
 use crate::patches::{self, Holder, Item, Variables, value};
 pub use control_plane::{machines_prefix, machines_reference, refer_to_machines};
-pub use deployment::{reference, template_prefix};
 pub use object::Intent;
 use versions::Upgrade;
+pub use workers::{reference, template_prefix};
 
 /// The objects of a cluster as they should be.
 #[derive(Debug, Clone)]
@@ -194,7 +195,7 @@ fn patch(
         else {
             continue;
         };
-        let builtin = builtin::deployment(of, deployment);
+        let builtin = builtin::deployment(&of.class, &of.name, deployment);
         let overrides = builtin::values(&of.variables.overrides);
         for (template, intent) in [
             (&templates.bootstrap, &deployment.bootstrap),
@@ -210,7 +211,7 @@ fn patch(
         else {
             continue;
         };
-        let builtin = builtin::pool(of, pool);
+        let builtin = builtin::pool(&of.class, &of.name, pool);
         let overrides = builtin::values(&of.variables.overrides);
         for (template, intent) in
             [(&templates.bootstrap, &pool.bootstrap), (&templates.infrastructure, &pool.infrastructure)]

@@ -2,7 +2,7 @@
 
 use capstan_capi_types::core::Cluster;
 
-use super::deployment::template_prefix;
+use super::workers::template_prefix;
 use super::{Desired, DesiredDeployment, Intent, machines_prefix, names, refer_to_machines, reference};
 
 /// Gives the template of the control plane's machines a new name.
