@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_capi_types::core::machine::{condition as machine_condition, reason as machine_reason};
-use capstan_capi_types::core::{Machine, StatusVersion, annotation, condition, label};
+use capstan_capi_types::core::{Machine, StatusVersion, annotation, condition, label, reason};
 use capstan_controller::{Effect, ObjectRef};
-use capstan_object::{Condition, ConditionStatus, Conditions};
+use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::conditions::{ConditionState, Source, shortened};
+use crate::conditions::{self, ConditionState, Fallback, Source, shortened};
+use crate::contract::Lookup;
 
 /// The condition in which an owner reports the progress of a remediation.
 pub const OWNER_REMEDIATED: &str = machine_condition::OWNER_REMEDIATED;
@@ -30,6 +31,34 @@ const SLOW_DRAIN_AFTER: SignedDuration = SignedDuration::from_mins(5);
 /// The condition exists and has the status.
 pub fn condition_is(machine: &Machine, kind: &str, status: ConditionStatus) -> bool {
     machine.status.conditions.condition(kind).is_some_and(|condition| condition.status == status)
+}
+
+/// `BootstrapConfigReady` of a machine, or of a pool, whose reference to a bootstrap config of this kind leads there.
+/// `created` is what its status says about the data Secret.
+pub fn bootstrap_ready(
+    found: &Lookup,
+    kind: &str,
+    created: bool,
+    deleting: bool,
+) -> (ConditionState, Option<Time>) {
+    use ConditionStatus::{False, True, Unknown};
+    let state = match found {
+        Lookup::NotReferenced => ConditionState::new(True, machine_reason::DATA_SECRET_PROVIDED, ""),
+        Lookup::Object(object) => {
+            let message = format!("{kind} status.initialization.dataSecretCreated is {created}");
+            let fallback =
+                Fallback { flag: created, holds: reason::READY, fails: reason::NOT_READY, message };
+            return conditions::mirrored(object.conditions(), condition::READY, fallback);
+        }
+        Lookup::Unusable(why) => ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        Lookup::Missing if created && deleting => {
+            ConditionState::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
+        }
+        Lookup::Missing => {
+            ConditionState::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
+        }
+    };
+    (state, None)
 }
 
 /// Sets a condition of a machine, or removes it; `None` if nothing changes.

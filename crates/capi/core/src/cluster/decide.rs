@@ -163,14 +163,7 @@ fn take(look: &Look<ClusterController>, decision: &mut Decision<ClusterControlle
     let deprecated = decision.object.status.deprecated.get_or_insert_with(Deprecated::default);
     let failure = deprecated.v1beta1.get_or_insert_default();
     failure.failure_reason = reason.or(failure.failure_reason.take());
-    if let Some(message) = message {
-        failure.failure_message = Some(format!(
-            "Failure detected from referenced resource {}, Kind={} with name {:?}: {message}",
-            object.kind.api_version(),
-            object.kind.kind,
-            object.metadata.name
-        ));
-    }
+    failure.failure_message = message.or(failure.failure_message.take());
 }
 
 fn copy_endpoint(decision: &mut Decision<ClusterController>, endpoint: Option<APIEndpoint>) {

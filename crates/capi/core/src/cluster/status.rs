@@ -14,7 +14,7 @@ use super::ClusterController;
 use super::observed::{has_topology, is_of_pool, is_owned};
 use super::replicas;
 use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Source, Summary};
-use crate::contract::{ControlPlane, External, Lookup};
+use crate::contract::{ControlPlane, Lookup};
 use crate::machines;
 
 use ConditionStatus::{False, True, Unknown};
@@ -163,11 +163,6 @@ fn topology_pending(cluster: &Cluster, status: ConditionStatus) -> ConditionStat
     ConditionState::new(status, reason::OBJECT_DOES_NOT_EXIST, message)
 }
 
-fn mirrored(object: &External, kind: &str, fallback: Fallback<'_>) -> (ConditionState, Option<Time>) {
-    conditions::mirror(object.conditions(), kind, fallback)
-        .unwrap_or_else(|why| (ConditionState::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
-}
-
 fn infrastructure_ready(look: &Look<ClusterController>, cluster: &Cluster) -> (ConditionState, Option<Time>) {
     let kind = &cluster.spec.infrastructure_ref.kind;
     let provisioned = cluster.status.initialization.infrastructure_provisioned == Some(true);
@@ -179,7 +174,7 @@ fn infrastructure_ready(look: &Look<ClusterController>, cluster: &Cluster) -> (C
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
             let fallback =
                 Fallback { flag: provisioned, holds: reason::READY, fails: reason::NOT_READY, message };
-            mirrored(object, condition::READY, fallback)
+            conditions::mirrored(object.conditions(), condition::READY, fallback)
         }
         found => (without_object(cluster, found, kind, provisioned), None),
     }
@@ -206,7 +201,7 @@ fn control_plane_available(
                 fails: reason::NOT_AVAILABLE,
                 message,
             };
-            mirrored(object, condition::AVAILABLE, fallback)
+            conditions::mirrored(object.conditions(), condition::AVAILABLE, fallback)
         }
         found => (without_object(cluster, found, kind, initialized), None),
     }

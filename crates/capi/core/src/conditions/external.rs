@@ -1,5 +1,6 @@
 //! Conditions of provider objects, in the format of either contract.
 
+use capstan_capi_types::core::reason;
 use capstan_object::{Condition, ConditionStatus, Time};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -70,7 +71,7 @@ pub struct Fallback<'a> {
 
 /// Mirrors a condition of another object, with its transition time if the condition exists. Fails if the conditions are
 /// malformed.
-pub fn mirror(
+fn mirror(
     conditions: Result<Vec<Condition>, String>,
     kind: &str,
     fallback: Fallback<'_>,
@@ -89,6 +90,17 @@ pub fn mirror(
     Ok((ConditionState::new(condition.status, reason, condition.message), since))
 }
 
+/// Mirrors a condition of another object; malformed conditions are reported as such.
+pub fn mirrored(
+    conditions: Result<Vec<Condition>, String>,
+    kind: &str,
+    fallback: Fallback<'_>,
+) -> (ConditionState, Option<Time>) {
+    mirror(conditions, kind, fallback).unwrap_or_else(|why| {
+        (ConditionState::new(ConditionStatus::Unknown, reason::INVALID_CONDITION_REPORTED, why), None)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,7 +115,7 @@ mod tests {
         }
     }
 
-    fn mirrored(object: &Value) -> Result<ConditionState, String> {
+    fn state_of(object: &Value) -> Result<ConditionState, String> {
         mirror(of_external(object, "Fake"), "Ready", fallback()).map(|(state, _)| state)
     }
 
@@ -127,7 +139,7 @@ mod tests {
                     .to_owned()),
             ),
         ] {
-            assert_eq!(mirrored(&object), expected, "{object}");
+            assert_eq!(state_of(&object), expected, "{object}");
         }
     }
 }

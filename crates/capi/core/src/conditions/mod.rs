@@ -9,7 +9,7 @@ mod merge;
 mod order;
 pub mod v1beta1;
 
-pub use external::{Fallback, NO_REASON, mirror, of_external};
+pub use external::{Fallback, NO_REASON, mirrored, of_external};
 pub use merge::{ConditionState, Priority, Reasons, Source, Summary, aggregate, priority};
 pub use order::sort;
 

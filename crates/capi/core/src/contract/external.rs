@@ -85,12 +85,19 @@ impl External {
         Ok(self.conditions()?.condition(kind).cloned())
     }
 
-    /// Reason and message of a terminal failure (`failureReason`, `failureMessage`).
+    /// Reason and message of a terminal failure (`failureReason`, `failureMessage`), for the status of the object that
+    /// refers to this one.
     pub fn failure(&self) -> (Option<String>, Option<String>) {
-        let text = |name: &str| {
-            self.value["status"][name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-        };
-        (text("failureReason"), text("failureMessage"))
+        let text = |name: &str| self.value["status"][name].as_str().filter(|text| !text.is_empty());
+        let message = text("failureMessage").map(|message| {
+            format!(
+                "Failure detected from referenced resource {}, Kind={} with name {:?}: {message}",
+                self.kind.api_version(),
+                self.kind.kind,
+                self.metadata.name
+            )
+        });
+        (text("failureReason").map(str::to_owned), message)
     }
 }
 

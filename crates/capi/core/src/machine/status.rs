@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use super::MachineController;
 use super::observed::ObservedNode;
 use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Summary};
-use crate::contract::{External, Lookup};
+use crate::contract::Lookup;
 use crate::workload::Node;
 use crate::{machines, template};
 
@@ -36,7 +36,10 @@ pub(super) fn report(
     let mut set = |kind: &str, state: ConditionState, since: Option<Time>| {
         conditions::set_state(look, &mut conditions, kind, state, since);
     };
-    let (state, since) = bootstrap_ready(look, machine);
+    let created = machine.status.initialization.bootstrap_data_secret_created == Some(true);
+    let kind = &machine.spec.bootstrap.config_ref.kind;
+    let (state, since) =
+        machines::bootstrap_ready(&look.seen.bootstrap, kind, created, machine.metadata.is_deleting());
     set(condition::BOOTSTRAP_CONFIG_READY, state, since);
     let (state, since) = infrastructure_ready(look, machine);
     set(condition::INFRASTRUCTURE_READY, state, since);
@@ -75,33 +78,6 @@ pub(super) fn report(
     }
 }
 
-fn mirrored(object: &External, fallback: Fallback<'_>) -> (ConditionState, Option<Time>) {
-    conditions::mirror(object.conditions(), condition::READY, fallback)
-        .unwrap_or_else(|why| (ConditionState::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
-}
-
-fn bootstrap_ready(look: &Look<MachineController>, machine: &Machine) -> (ConditionState, Option<Time>) {
-    let kind = &machine.spec.bootstrap.config_ref.kind;
-    let created = machine.status.initialization.bootstrap_data_secret_created == Some(true);
-    let state = match &look.seen.bootstrap {
-        Lookup::NotReferenced => ConditionState::new(True, own_reason::DATA_SECRET_PROVIDED, ""),
-        Lookup::Object(object) => {
-            let message = format!("{kind} status.initialization.dataSecretCreated is {created}");
-            let fallback =
-                Fallback { flag: created, holds: reason::READY, fails: reason::NOT_READY, message };
-            return mirrored(object, fallback);
-        }
-        Lookup::Unusable(why) => ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
-        Lookup::Missing if created && machine.metadata.is_deleting() => {
-            ConditionState::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
-        }
-        Lookup::Missing => {
-            ConditionState::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
-        }
-    };
-    (state, None)
-}
-
 fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (ConditionState, Option<Time>) {
     let kind = &machine.spec.infrastructure_ref.kind;
     let provisioned = machine.status.initialization.infrastructure_provisioned == Some(true);
@@ -110,7 +86,7 @@ fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (C
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
             let fallback =
                 Fallback { flag: provisioned, holds: reason::READY, fails: reason::NOT_READY, message };
-            return mirrored(object, fallback);
+            return conditions::mirrored(object.conditions(), condition::READY, fallback);
         }
         Lookup::Unusable(why) => ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
         Lookup::Missing | Lookup::NotReferenced => match (provisioned, machine.metadata.is_deleting()) {

@@ -200,14 +200,6 @@ fn take(look: &Looked, decision: &mut Decided, object: &External) -> Result<(), 
         decision.best_effort(effect);
     }
     let (reason, message) = object.failure();
-    let message = message.map(|message| {
-        format!(
-            "Failure detected from referenced resource {}, Kind={} with name {:?}: {message}",
-            object.kind.api_version(),
-            object.kind.kind,
-            object.metadata.name
-        )
-    });
     fail(decision, reason, message);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Status of a MachinePool.
 
-use capstan_capi_types::core::machine::{condition as machine_condition, reason as machine_reason};
+use capstan_capi_types::core::machine::condition as machine_condition;
 use capstan_capi_types::core::machine_pool::{condition as own, reason as own_reason};
 use capstan_capi_types::core::{
     MachinePool, MachinePoolPhase, StatusVersion, TEMPLATE_SUFFIX, annotation, condition, reason,
@@ -10,8 +10,8 @@ use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use super::decide::{Decided, Looked};
 use super::observed::ObservedNodes;
 use crate::conditions::{self, ConditionState, Fallback};
-use crate::contract::{External, Lookup};
-use crate::machines::{added_versions, versions};
+use crate::contract::Lookup;
+use crate::machines::{self, added_versions, versions};
 
 use ConditionStatus::{False, True, Unknown};
 
@@ -34,7 +34,10 @@ pub(super) fn report(look: &Looked, decision: &mut Decided, deleting: Option<Con
     let mut set = |kind: &str, state: ConditionState, since: Option<Time>| {
         conditions::set_state(look, &mut conditions, kind, state, since);
     };
-    let (state, since) = bootstrap_ready(look, &pool);
+    let created = pool.status.initialization.bootstrap_data_secret_created == Some(true);
+    let kind = &pool.spec.template.spec.bootstrap.config_ref.kind;
+    let (state, since) =
+        machines::bootstrap_ready(&look.seen.bootstrap, kind, created, pool.metadata.is_deleting());
     set(condition::BOOTSTRAP_CONFIG_READY, state, since);
     let (state, since) = infrastructure_ready(look, &pool);
     set(condition::INFRASTRUCTURE_READY, state, since);
@@ -126,33 +129,6 @@ fn phase(pool: &MachinePool) -> MachinePoolPhase {
     phase
 }
 
-fn mirrored(object: &External, fallback: Fallback<'_>) -> (ConditionState, Option<Time>) {
-    conditions::mirror(object.conditions(), condition::READY, fallback)
-        .unwrap_or_else(|why| (ConditionState::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
-}
-
-fn bootstrap_ready(look: &Looked, pool: &MachinePool) -> (ConditionState, Option<Time>) {
-    let kind = &pool.spec.template.spec.bootstrap.config_ref.kind;
-    let created = pool.status.initialization.bootstrap_data_secret_created == Some(true);
-    let state = match &look.seen.bootstrap {
-        Lookup::NotReferenced => ConditionState::new(True, machine_reason::DATA_SECRET_PROVIDED, ""),
-        Lookup::Object(object) => {
-            let message = format!("{kind} status.initialization.dataSecretCreated is {created}");
-            let fallback =
-                Fallback { flag: created, holds: reason::READY, fails: reason::NOT_READY, message };
-            return mirrored(object, fallback);
-        }
-        Lookup::Unusable(why) => ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
-        Lookup::Missing if created && pool.metadata.is_deleting() => {
-            ConditionState::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
-        }
-        Lookup::Missing => {
-            ConditionState::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
-        }
-    };
-    (state, None)
-}
-
 /// What is missing, and what to do about it.
 pub(super) fn missing_infrastructure(look: &Looked) -> String {
     let reference = &look.object.spec.template.spec.infrastructure_ref;
@@ -182,7 +158,7 @@ fn infrastructure_ready(look: &Looked, pool: &MachinePool) -> (ConditionState, O
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
             let fallback =
                 Fallback { flag: provisioned, holds: reason::READY, fails: reason::NOT_READY, message };
-            return mirrored(object, fallback);
+            return conditions::mirrored(object.conditions(), condition::READY, fallback);
         }
         Lookup::NotReferenced => ConditionState::new(
             Unknown,

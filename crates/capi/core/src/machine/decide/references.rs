@@ -143,14 +143,6 @@ fn take(
         decision.best_effort(effect);
     }
     let (reason, message) = object.failure();
-    let message = message.map(|message| {
-        format!(
-            "Failure detected from referenced resource {}, Kind={} with name {:?}: {message}",
-            object.kind.api_version(),
-            object.kind.kind,
-            object.metadata.name
-        )
-    });
     fail(decision, reason, message);
     Ok(())
 }
