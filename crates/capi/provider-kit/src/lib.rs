@@ -27,6 +27,7 @@ mod frame;
 mod installed;
 mod inventory;
 pub mod order;
+mod patience;
 mod plugin;
 mod problem;
 pub mod proposal;
@@ -52,6 +53,7 @@ pub use installed::Installed;
 pub use inventory::{
     Counted, Difference, DifferenceKind, Drift, Inventory, Kept, Removed, Unrecorded, served,
 };
+pub use patience::within_patience;
 pub use plugin::{ConsoleReader, OpenedProvider, Plugin, Provider, RunningProvider, Subcommand, Terminal};
 pub use problem::problem;
 pub use relations::{

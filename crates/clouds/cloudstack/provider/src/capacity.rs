@@ -9,13 +9,14 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_object::Key;
 use capstan_provider_kit::{
     Amount, Capacity, CapacityAnswer, CapacityQuestion, Left, PlannedMachine, Quota, Refusal, Secret, Size,
+    within_patience,
 };
 use futures::future::BoxFuture;
 
 use crate::clouds::{Tenancy, secret_of};
+use crate::code;
 use crate::outlook::{Outlook, Prospect};
 use crate::plugin::CloudStack;
-use crate::{PATIENCE, code};
 
 impl Capacity for CloudStack {
     fn answer<'a>(&'a self, question: CapacityQuestion<'a>) -> BoxFuture<'a, CapacityAnswer> {
@@ -64,7 +65,7 @@ impl CloudStack {
                 let orders = orders(question.machines, place);
                 let prospects: Vec<Prospect> = orders.iter().map(|order| order.prospect.clone()).collect();
                 let asked = self.clouds().outlook(&place.spec, &keys, &prospects);
-                left = match tokio::time::timeout(PATIENCE, asked).await {
+                left = match within_patience("it", asked).await {
                     Ok(Ok(outlook)) => {
                         hear(&orders, &outlook, &place.cluster, &mut sizes, &mut answer);
                         outlook.left.map(|quota| remaining(&quota))
@@ -76,7 +77,7 @@ impl CloudStack {
                         }
                         Err(trouble.text())
                     }
-                    Err(_) => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
+                    Err(late) => Err(late),
                 };
             }
             let machines = question.machines.iter();

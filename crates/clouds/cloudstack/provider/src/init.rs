@@ -18,10 +18,10 @@ use capstan_provider_kit::{
 };
 use futures::future::BoxFuture;
 
+use crate::answered;
 use crate::error::CloudError;
 use crate::outlook::Prospect;
 use crate::plugin::CloudStack;
-use crate::within_patience;
 
 const SECRET: &str = "cloudstack-credentials";
 const ZONE: &str = "CLOUDSTACK_ZONE_NAME";
@@ -87,9 +87,9 @@ impl Surveyor for CloudStack {
         credentials: &'a CredentialValues,
         answers: &'a Answers,
     ) -> BoxFuture<'a, Result<Option<Question>, ProviderError>> {
-        Box::pin(async move {
-            within_patience(self.question(credentials, answers)).await.map_err(ProviderError::new)
-        })
+        Box::pin(
+            async move { answered(self.question(credentials, answers)).await.map_err(ProviderError::new) },
+        )
     }
 
     fn check<'a>(
@@ -164,7 +164,7 @@ impl CloudStack {
             Prospect { spec, version: answers.get(KUBERNETES_VERSION).cloned().unwrap_or_default() }
         };
         let orders = [order(CONTROL_PLANE), order(WORKERS)];
-        let outlook = match within_patience(self.clouds().outlook(&domain, &secret, &orders)).await {
+        let outlook = match answered(self.clouds().outlook(&domain, &secret, &orders)).await {
             Ok(outlook) => outlook,
             Err(why) => return vec![Finding::bad(why, "check the credentials and the zone")],
         };
@@ -188,7 +188,7 @@ impl CloudStack {
     /// Whether the user may call what is needed. Servers without listApis for users leave that open.
     async fn role(&self, domain: &CloudStackFailureDomainSpec, secret: &Secret) -> Finding {
         let fix = "use the keys of an account with at least the stock role User";
-        let (client, _) = match within_patience(self.clouds().open(domain, secret)).await {
+        let (client, _) = match answered(self.clouds().open(domain, secret)).await {
             Ok(opened) => opened,
             Err(why) => return Finding::bad(why, fix),
         };

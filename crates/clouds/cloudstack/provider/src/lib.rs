@@ -38,9 +38,8 @@ mod removal;
 mod state_checker;
 mod survey;
 
-use std::time::Duration;
-
 use capstan_controller::Runtime;
+use capstan_provider_kit::within_patience;
 
 pub use affinity_group::AffinityGroups;
 pub use balancers::Balancer;
@@ -68,17 +67,9 @@ pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
     runtime.add(StateCheckers);
 }
 
-/// How long a cloud may take to answer a command.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-
 /// What a cloud answers to a command in time, or why it does not.
-pub(crate) async fn within_patience<T>(
-    asked: impl Future<Output = Result<T, CloudError>>,
-) -> Result<T, String> {
-    match tokio::time::timeout(PATIENCE, asked).await {
-        Ok(answer) => answer.map_err(|trouble| trouble.text()),
-        Err(_) => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
-    }
+pub(crate) async fn answered<T>(asked: impl Future<Output = Result<T, CloudError>>) -> Result<T, String> {
+    within_patience("it", asked).await?.map_err(|trouble| trouble.text())
 }
 
 /// Annotations on the provider's objects.

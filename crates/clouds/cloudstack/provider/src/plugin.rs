@@ -9,14 +9,14 @@ use capstan_cloudstack_types::{admission, conversion, definitions};
 use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_provider_kit::{
     Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider,
-    ProviderError, ProviderVersions, RunningProvider, Secret, Size, Surveyor, served,
+    ProviderError, ProviderVersions, RunningProvider, Secret, Size, Surveyor, served, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::clouds::{Clouds, OverNetwork, Tenancy, secret_of};
-use crate::{code, within_patience};
+use crate::code;
 
 /// Provides machines on CloudStack. Servers are reached when an object first names one.
 pub struct CloudStack {
@@ -159,17 +159,28 @@ async fn credentials(clouds: &Clouds, client: &Client) -> Vec<Finding> {
         if !asked.insert((secret.clone(), Tenancy::of(&domain.spec))) {
             continue;
         }
-        let found = match client.get::<Secret>(&secret).await {
-            Ok(Some(keys)) => within_patience(clouds.check(&domain.spec, &keys)).await,
-            Ok(None) => Err(format!("{}: there is no Secret {secret}", code::SECRET)),
-            Err(error) => Err(format!("Secret {secret} cannot be read: {error}")),
-        };
-        findings.push(match found {
-            Ok(()) => Finding::fine(format!("CloudStack accepts the keys in Secret {secret}")),
-            Err(why) => Finding::bad(
+        let unusable = |why: String| {
+            Finding::bad(
                 format!("CloudStack cannot be used with Secret {secret}: {why}"),
                 format!("correct the Secret, or acsEndpoint of failure domain {}", domain.spec.name),
-            ),
+            )
+        };
+        let silent = |why: String| {
+            Finding::bad(
+                format!("CloudStack does not answer at the api-url of Secret {secret}: {why}"),
+                "start its management server, or correct the network between it and this host; clusters stay as they \
+                 are meanwhile",
+            )
+        };
+        findings.push(match client.get::<Secret>(&secret).await {
+            Ok(Some(keys)) => match within_patience("it", clouds.check(&domain.spec, &keys)).await {
+                Ok(Ok(())) => Finding::fine(format!("CloudStack accepts the keys in Secret {secret}")),
+                Ok(Err(error)) if error.code == code::UNREACHABLE => silent(error.text()),
+                Ok(Err(error)) => unusable(error.text()),
+                Err(late) => silent(late),
+            },
+            Ok(None) => unusable(format!("{}: there is no Secret {secret}", code::SECRET)),
+            Err(error) => unusable(format!("Secret {secret} cannot be read: {error}")),
         });
     }
     findings

@@ -13,13 +13,13 @@ use capstan_openstack_types::v1beta2::OpenStackIdentityReference;
 use capstan_provider_kit::proposal::{self, OfferedSize};
 use capstan_provider_kit::{
     Answers, Choice, CredentialField, CredentialValues, Finding, Flavor, ProviderError, Question, Secret,
-    Surveyor,
+    Surveyor, within_patience,
 };
 use futures::future::BoxFuture;
 
 use crate::code;
 use crate::error::CloudError;
-use crate::plugin::{OpenStack, PATIENCE};
+use crate::plugin::OpenStack;
 use crate::project::Access;
 
 const SECRET: &str = "openstack-credentials";
@@ -58,13 +58,8 @@ impl Surveyor for OpenStack {
         answers: &'a Answers,
     ) -> BoxFuture<'a, Result<Option<Question>, ProviderError>> {
         Box::pin(async move {
-            let question = tokio::time::timeout(PATIENCE, self.question(credentials, answers)).await;
-            match question {
-                Ok(question) => question.map_err(|error| ProviderError::new(error.text())),
-                Err(_) => {
-                    Err(ProviderError::new(format!("it did not answer within {} s", PATIENCE.as_secs())))
-                }
-            }
+            let question = within_patience("it", self.question(credentials, answers)).await;
+            question.map_err(ProviderError::new)?.map_err(|error| ProviderError::new(error.text()))
         })
     }
 
@@ -75,13 +70,10 @@ impl Surveyor for OpenStack {
     ) -> BoxFuture<'a, Vec<Finding>> {
         Box::pin(async move {
             let fix = "check clouds.yaml and the services of the cloud";
-            match tokio::time::timeout(PATIENCE, self.findings(credentials, answers)).await {
+            match within_patience("OpenStack", self.findings(credentials, answers)).await {
                 Ok(Ok(findings)) => findings,
                 Ok(Err(error)) => vec![Finding::bad(error.text(), fix)],
-                Err(_) => {
-                    let why = format!("OpenStack did not answer within {} s", PATIENCE.as_secs());
-                    vec![Finding::bad(why, fix)]
-                }
+                Err(late) => vec![Finding::bad(late, fix)],
             }
         })
     }

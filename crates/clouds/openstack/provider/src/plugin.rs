@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use capstan_capi_types::admission::Rules;
 use capstan_controller::{Client, Code, Env, Runtime};
@@ -11,7 +10,7 @@ use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
     Finding, Flavor, Installed, Inventory, OpenedProvider, Provider, ProviderError, ProviderVersions,
-    RunningProvider, Secret, Surveyor, served,
+    RunningProvider, Secret, Surveyor, served, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -19,9 +18,6 @@ use serde_json::Value;
 
 use crate::clouds::{Clouds, OverNetwork};
 use crate::{code, init};
-
-/// How long a cloud may take to answer a command.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Provides machines on OpenStack. Services are reached when an object first names a cloud.
 pub struct OpenStack {
@@ -145,25 +141,32 @@ async fn credentials(clouds: &Clouds, client: &Client) -> Vec<Finding> {
         if reference.kind == "ClusterIdentity" || !asked.insert(question) {
             continue;
         }
-        let found = match client.get::<Secret>(&secret).await {
+        let unusable = |why: String| {
+            let cluster = &cluster.metadata.name;
+            Finding::bad(
+                format!("OpenStack cannot be used with Secret {secret}: {why}"),
+                format!("correct clouds.yaml in the Secret, or identityRef of OpenStackCluster {cluster}"),
+            )
+        };
+        let silent = |why: String| {
+            Finding::bad(
+                format!("OpenStack does not answer at the auth_url of Secret {secret}: {why}"),
+                "start its services, or correct the network between them and this host; clusters stay as they are meanwhile",
+            )
+        };
+        findings.push(match client.get::<Secret>(&secret).await {
             Ok(Some(content)) => {
-                match tokio::time::timeout(PATIENCE, clouds.open(reference, &secret, &content)).await {
-                    Ok(opened) => opened.map(drop).map_err(|error| error.text()),
-                    Err(_) => Err(format!("Keystone did not answer within {} s", PATIENCE.as_secs())),
+                match within_patience("Keystone", clouds.open(reference, &secret, &content)).await {
+                    Ok(Ok(_)) => {
+                        Finding::fine(format!("OpenStack accepts the credentials in Secret {secret}"))
+                    }
+                    Ok(Err(error)) if error.code == code::UNREACHABLE => silent(error.text()),
+                    Ok(Err(error)) => unusable(error.text()),
+                    Err(late) => silent(late),
                 }
             }
-            Ok(None) => Err(format!("{}: there is no Secret {secret}", code::SECRET)),
-            Err(error) => Err(format!("Secret {secret} cannot be read: {error}")),
-        };
-        findings.push(match found {
-            Ok(()) => Finding::fine(format!("OpenStack accepts the credentials in Secret {secret}")),
-            Err(why) => Finding::bad(
-                format!("OpenStack cannot be used with Secret {secret}: {why}"),
-                format!(
-                    "correct clouds.yaml in the Secret, or identityRef of OpenStackCluster {}",
-                    cluster.metadata.name
-                ),
-            ),
+            Ok(None) => unusable(format!("{}: there is no Secret {secret}", code::SECRET)),
+            Err(error) => unusable(format!("Secret {secret} cannot be read: {error}")),
         });
     }
     findings
