@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::admission::Warnings;
 use crate::admission::policy::references;
+use crate::blocking;
 use crate::call::Call;
 use crate::conversion::builtin::BuiltInConversion;
 use crate::crd;
@@ -351,7 +352,7 @@ pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
     check_escalation(call, "create", object, None)?;
     let result = match &resource.behaviour {
         None => validate_built_in(call, object, None),
-        Some(behaviour) => behaviour.validator.validate(object),
+        Some(behaviour) => blocking::run_for(object, || behaviour.validator.validate(object)),
     };
     ensure_valid(call, object, result)?;
     refuse(call, object, references::check(call, object, None))?;
@@ -378,10 +379,10 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
     );
     let mut result = match &resource.behaviour {
         None => validate_built_in(call, object, Some(current)),
-        Some(behaviour) if call.subresource() == "status" => {
-            behaviour.validator.validate_status_update(object, current)
-        }
-        Some(behaviour) => behaviour.validator.validate_update(object, current),
+        Some(behaviour) => blocking::run_for(object, || match call.subresource() {
+            "status" => behaviour.validator.validate_status_update(object, current),
+            _ => behaviour.validator.validate_update(object, current),
+        }),
     };
     errors.extend(result.errors);
     result.errors = errors;
@@ -407,7 +408,8 @@ fn validate_built_in(call: &Call, object: &Value, current: Option<&Value>) -> Va
             Some(current) if call.subresource() == "status" => {
                 capstan_schema::crd::validate_status(object, current)
             }
-            current => capstan_schema::crd::validate(object, current),
+            // Compiles the rules, and estimates their cost.
+            current => blocking::run_for(object, || capstan_schema::crd::validate(object, current)),
         }
     } else {
         let (group, kind) = (&resource.group, &resource.kind);
