@@ -8,9 +8,11 @@ use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use http::{Method, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::TokioIo;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use tokio::net::TcpStream;
 
+use crate::faults::{Fault, USAGE};
 use crate::params::encode;
 
 /// Limit of a reply.
@@ -79,7 +81,11 @@ pub(crate) async fn run(matches: &ArgMatches, terminal: &dyn Terminal) -> Result
     let answer = match flags.verb {
         Verb::Faults => cloud.send(Method::GET, "/sim/faults", String::new()).await?,
         Verb::Inject { fault, fields } => {
-            cloud.send(Method::POST, "/sim/faults", described(fault, fields).to_string()).await?
+            let described = described(fault.clone(), fields);
+            if let Err(error) = Fault::deserialize(&described) {
+                return Err(ProviderError::new(format!("fault {fault}: {error}; write one of\n{USAGE}")));
+            }
+            cloud.send(Method::POST, "/sim/faults", described.to_string()).await?
         }
         Verb::Heal => cloud.send(Method::DELETE, "/sim/faults", String::new()).await?,
         Verb::Leaks { account } => {

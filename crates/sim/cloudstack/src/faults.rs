@@ -4,6 +4,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// The faults as they are typed on a command line.
+pub(crate) const USAGE: &str = "  error command=NAME code=NUMBER text=TEXT [times=N]
+  lostReply | lostRequest | stuckJob command=NAME [times=N]
+  slow command=NAME milliseconds=N [times=N]
+  hostsFail command=start|stop [times=N]
+  noCapacity
+  expiredKeys account=NAME
+  powerOff vm=UUID
+where command=* means all commands";
+
 /// A fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "fault", rename_all_fields = "camelCase", deny_unknown_fields)]
