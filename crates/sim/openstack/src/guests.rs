@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use crate::cloud::Cloud;
 use crate::table::{Fields as _, Object, Table};
 
-/// Where API servers of guests listen.
+/// Where API servers of guests listen unless their boot data names another port.
 const API_PORT: u16 = 6443;
+/// In the boot data of machines whose API servers listen elsewhere.
+const BIND_PORT: &str = "bindPort:";
 /// In the user data of servers that claim addresses.
 const KUBE_VIP: &[u8] = b"kube-vip";
 
@@ -23,6 +25,7 @@ pub(crate) fn boot(cloud: &mut Cloud, id: &str) {
     let Some(server) = cloud.get("servers", id).cloned() else { return };
     let address = guest_address(cloud, &server);
     cloud.set("servers", id, "_guest", json!(address));
+    cloud.set("servers", id, "_api_port", json!(bind_port(&user_data(&server))));
     let flavor = server.object("flavor").cloned().unwrap_or_default();
     let tags: BTreeMap<String, String> = server
         .object("metadata")
@@ -136,14 +139,27 @@ pub(crate) fn rebalance(cloud: &mut Cloud) {
     cloud.balanced = wanted.into_keys().collect();
 }
 
-/// The guest of the server that holds a fixed address on a network.
-fn guest_at(cloud: &Cloud, subnet: &str, address: &str) -> Option<Ipv4Addr> {
+/// kubeadm's `bindPort`, as far as the boot data is readable text.
+fn bind_port(user_data: &[u8]) -> Option<u16> {
+    let text = String::from_utf8_lossy(user_data);
+    let (_, rest) = text.split_once(BIND_PORT)?;
+    rest.split_whitespace().next()?.parse().ok().filter(|port| *port != 0)
+}
+
+/// The port of a server's API server.
+fn api_port(server: &Object) -> u16 {
+    u16::try_from(server.number("_api_port")).ok().filter(|port| *port != 0).unwrap_or(API_PORT)
+}
+
+/// The guest of the server that holds a fixed address on a network, and the port of its API server.
+fn guest_at(cloud: &Cloud, subnet: &str, address: &str) -> Option<(Ipv4Addr, u16)> {
     let port = cloud.all("ports").find(|port| {
         port.list("fixed_ips")
             .iter()
             .any(|ip| ip["ip_address"] == address && (subnet.is_empty() || ip["subnet_id"] == subnet))
     })?;
-    cloud.get("servers", port.text("device_id"))?.text("_guest").parse().ok()
+    let server = cloud.get("servers", port.text("device_id"))?;
+    Some((server.text("_guest").parse().ok()?, api_port(server)))
 }
 
 fn behind_balancers(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<Ipv4Addr>>) {
@@ -159,7 +175,7 @@ fn behind_balancers(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<
             let pool = listener.text("default_pool_id");
             let members: BTreeSet<Ipv4Addr> = cloud
                 .all("members")
-                .filter(|it| it.text("_pool") == pool && it.number("protocol_port") == i64::from(API_PORT))
+                .filter(|it| it.text("_pool") == pool)
                 .filter(|it| it.flag("admin_state_up") && it.text("provisioning_status") != "PENDING_DELETE")
                 .filter_map(|it| {
                     let subnet = if it.has("subnet_id") {
@@ -167,7 +183,8 @@ fn behind_balancers(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<
                     } else {
                         balancer.text("vip_subnet_id")
                     };
-                    guest_at(cloud, subnet, it.text("address"))
+                    let (guest, listens) = guest_at(cloud, subnet, it.text("address"))?;
+                    (it.number("protocol_port") == i64::from(listens)).then_some(guest)
                 })
                 .collect();
             let Ok(port) = u16::try_from(listener.number("protocol_port")) else { continue };
@@ -182,11 +199,10 @@ fn behind_balancers(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<
 fn behind_floating(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<Ipv4Addr>>) {
     for floating in cloud.all("floatingips") {
         let Some(port) = cloud.get("ports", floating.text("port_id")) else { continue };
-        let guest = cloud
-            .get("servers", port.text("device_id"))
-            .and_then(|it| it.text("_guest").parse::<Ipv4Addr>().ok());
-        if let (Some(guest), Ok(address)) = (guest, floating.text("floating_ip_address").parse()) {
-            wanted.entry(SocketAddrV4::new(address, API_PORT)).or_default().insert(guest);
+        let Some(server) = cloud.get("servers", port.text("device_id")) else { continue };
+        let guest = server.text("_guest").parse::<Ipv4Addr>();
+        if let (Ok(guest), Ok(address)) = (guest, floating.text("floating_ip_address").parse()) {
+            wanted.entry(SocketAddrV4::new(address, api_port(server))).or_default().insert(guest);
         }
     }
 }
@@ -202,7 +218,7 @@ fn behind_claimed(cloud: &Cloud, wanted: &mut BTreeMap<SocketAddrV4, BTreeSet<Ip
         }
         let pairs = port.list("allowed_address_pairs").iter();
         for address in pairs.filter_map(|pair| pair["ip_address"].as_str()?.parse().ok()) {
-            wanted.entry(SocketAddrV4::new(address, API_PORT)).or_default().insert(guest);
+            wanted.entry(SocketAddrV4::new(address, api_port(server))).or_default().insert(guest);
         }
     }
 }
