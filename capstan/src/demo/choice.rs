@@ -1,24 +1,59 @@
-//! The cloud of the demo. To demo another, change this file.
+//! The clouds of the demo. To demo another, add it here.
 
 /// Help of the command.
 pub const ABOUT: &str =
-    "Start a management cluster, a simulated CloudStack and a cluster on it, in about a minute";
+    "Start a management cluster, a simulated CloudStack or OpenStack and a cluster on it, in about a minute";
 
-/// Display name of the cloud.
-pub const CLOUD: &str = "CloudStack";
-/// Its provider, in the program's list of clouds.
-pub const PROVIDER: &str = "cloudstack";
-/// A path that only its simulator answers with JSON.
-pub const PROBE: &str = "/sim/faults";
+/// The port of API servers in the sample clusters; replaced by that of the data directory.
+pub const SAMPLE_PORT: u16 = 16443;
 
-/// The sample cluster.
-pub const CLUSTER: &str = include_str!("../../../examples/demo.yaml");
-/// The kind whose `spec.controlPlaneEndpoint.port` is set to the demo's.
-pub const CLUSTER_KIND: &str = "CloudStackCluster";
-/// The kind of the templates that hints name.
-#[cfg(test)]
-pub const TEMPLATE_KIND: &str = "CloudStackMachineTemplate";
-/// The cloud's machine kind, for kubectl.
-pub const MACHINES: &str = "cloudstackmachine";
-/// The Secret that the sample cluster refers to.
-pub const CREDENTIALS: &str = "cloudstack-credentials";
+/// A cloud to demo.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its provider, in the program's list of clouds; the value of `--cloud`.
+    pub provider: &'static str,
+    /// Display name of the cloud.
+    pub name: &'static str,
+    /// The sample cluster.
+    pub cluster: &'static str,
+    /// The kind of the templates that hints name.
+    #[cfg(test)]
+    pub template_kind: &'static str,
+    /// The cloud's machine kind, for kubectl.
+    pub machines: &'static str,
+    /// The Secret that the sample cluster refers to.
+    pub credentials: &'static str,
+    /// How long the sample cluster takes at speed 1, in seconds.
+    pub unhurried_seconds: u32,
+}
+
+/// The first is the default.
+pub const CHOICES: [Choice; 2] = [
+    Choice {
+        provider: "cloudstack",
+        name: "CloudStack",
+        cluster: include_str!("../../../examples/demo.yaml"),
+        #[cfg(test)]
+        template_kind: "CloudStackMachineTemplate",
+        machines: "cloudstackmachine",
+        credentials: "cloudstack-credentials",
+        unhurried_seconds: 165,
+    },
+    Choice {
+        provider: "openstack",
+        name: "OpenStack",
+        cluster: include_str!("../../../examples/demo-openstack.yaml"),
+        #[cfg(test)]
+        template_kind: "OpenStackMachineTemplate",
+        machines: "openstackmachine",
+        credentials: "openstack-credentials",
+        unhurried_seconds: 240,
+    },
+];
+
+/// The values of `--cloud`.
+pub const PROVIDERS: [&str; CHOICES.len()] = [CHOICES[0].provider, CHOICES[1].provider];
+
+pub fn find(provider: &str) -> Option<&'static Choice> {
+    CHOICES.iter().find(|choice| choice.provider == provider)
+}

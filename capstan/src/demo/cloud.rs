@@ -15,11 +15,13 @@ use capstan_provider_kit::SimulatorOptions;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-use super::choice::{PROBE, PROVIDER};
+use super::choice::{Choice, PROVIDERS};
 use crate::plugins::Plugins;
 
 /// Address and credentials of the cloud, in the data directory.
 const FILE: &str = "cloud.json";
+/// A path that only simulators answer with JSON.
+const PROBE: &str = "/sim/faults";
 /// For the start of the cloud.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -29,6 +31,9 @@ pub struct CloudArgs {
     /// Data directory of the demo; the cloud exits when it is removed
     #[arg(long)]
     data_dir: PathBuf,
+    /// The cloud
+    #[arg(long, value_parser = PROVIDERS)]
+    cloud: String,
     /// Port of the API servers of clusters
     #[arg(long)]
     endpoint_port: u16,
@@ -54,6 +59,7 @@ impl Cloud {
     /// Finds the cloud of a directory, or starts one if `new`: a cloud that exited has lost its machines.
     pub async fn open(
         dir: &Path,
+        choice: &Choice,
         endpoint_port: u16,
         speed: f64,
         versions: &[&str],
@@ -77,6 +83,7 @@ impl Cloud {
             .arg("demo-cloud")
             .arg("--data-dir")
             .arg(std::path::absolute(dir)?)
+            .args(["--cloud", choice.provider])
             .args(["--endpoint-port", &endpoint_port.to_string(), "--speed", &speed.to_string()])
             .args(["--kubernetes", &versions.join(",")])
             .stdin(Stdio::null())
@@ -138,7 +145,7 @@ pub fn run(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
 }
 
 async fn serve(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
-    let simulator = plugins.simulator(PROVIDER).context("this program has no simulator of this cloud")?;
+    let simulator = plugins.simulator(&args.cloud).context("this program has no simulator of this cloud")?;
     let opened = simulator.open(SimulatorOptions {
         api: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
         endpoints: TcpListener::bind((Ipv4Addr::UNSPECIFIED, args.endpoint_port)).await?,

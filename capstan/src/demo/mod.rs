@@ -35,14 +35,12 @@ use crate::plugins::Plugins;
 use crate::server::{ApiArgs, Listen, Server};
 use crate::signals;
 pub use choice::ABOUT;
-use choice::{CLOUD, CLUSTER, CLUSTER_KIND, CREDENTIALS, MACHINES};
+use choice::{Choice, PROVIDERS, SAMPLE_PORT};
 use cloud::Cloud;
 pub use cloud::{CloudArgs, run as run_cloud};
 use state::State;
 
 /// The CNI of the sample cluster.
-/// How long the sample cluster takes at speed 1, in seconds.
-const UNHURRIED_SECONDS: f64 = 165.0;
 const NETWORK: &str = include_str!("../../../examples/cni.yaml");
 const NAME: &str = "demo";
 const NAMESPACE: &str = "default";
@@ -56,6 +54,9 @@ pub struct Args {
     /// Data directory; created if it does not exist, continued if it does
     #[arg(long, value_name = "DIR", default_value = "capstan-demo")]
     data_dir: PathBuf,
+    /// The simulated cloud; defaults to cloudstack, or the one that the data directory was created with
+    #[arg(long, value_parser = PROVIDERS)]
+    cloud: Option<String>,
     /// Address of the management cluster; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
@@ -81,12 +82,13 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
-    let state = State::open(&args.data_dir, args.endpoint_port)?;
+    let state = State::open(&args.data_dir, args.cloud.as_deref(), args.endpoint_port)?;
     crate::logging::start_in(&args.data_dir.join("demo.log"))?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run_demo(args, plugins, state))
 }
 
 async fn run_demo(args: &Args, plugins: &Plugins, mut state: State) -> Result<Exit> {
+    let choice = state.choice()?;
     let env = Env::system();
     let (controllers, flags) = ControllerArgs::defaults(plugins)?;
     let assembly = Assembly::new(&controllers, plugins, &flags, &env).await?;
@@ -100,20 +102,22 @@ async fn run_demo(args: &Args, plugins: &Plugins, mut state: State) -> Result<Ex
     )
     .await?;
     let cloud =
-        Cloud::open(&args.data_dir, state.endpoint_port, args.speed, &VERSIONS, !state.applied).await?;
+        Cloud::open(&args.data_dir, choice, state.endpoint_port, args.speed, &VERSIONS, !state.applied)
+            .await?;
     let client = server.client("capstan-demo");
     server.start_controllers(env).await?;
     let management =
         Management::new(client, NAMESPACE.to_owned(), server.address().to_string(), plugins.clone());
     print_line(&format!(
-        "management cluster: https://{}\nsimulated {CLOUD}: {}  (log: {})\n",
+        "management cluster: https://{}\nsimulated {}: {}  (log: {})\n",
         server.address(),
+        choice.name,
         cloud.url(),
         args.data_dir.join("demo.log").display()
     ))?;
     let (stopped, stop) = tokio::sync::watch::channel(false);
     let serving = tokio::spawn(server.serve(Vec::new(), until(stop.clone())));
-    let shown = show(args, &mut state, &management, &cloud).await;
+    let shown = show(args, choice, &mut state, &management, &cloud).await;
     let _ = stopped.send(true);
     serving.await.context("the server stopped unexpectedly")??;
     shown
@@ -125,12 +129,18 @@ async fn until(mut stop: tokio::sync::watch::Receiver<bool>) {
 }
 
 /// Applies the cluster, unless an earlier run did, and shows it.
-async fn show(args: &Args, state: &mut State, management: &Management, cloud: &Cloud) -> Result<Exit> {
+async fn show(
+    args: &Args,
+    choice: &Choice,
+    state: &mut State,
+    management: &Management,
+    cloud: &Cloud,
+) -> Result<Exit> {
     let mut applier = Applier::new(&management.client, &management.namespace);
-    applier.apply(&credentials(cloud)).await?;
+    applier.apply(&credentials(choice, cloud)).await?;
     let new = !state.applied;
     if new {
-        let mut objects = [read(NETWORK)?, read(CLUSTER)?].concat();
+        let mut objects = [read(NETWORK)?, read(choice.cluster)?].concat();
         // Referenced objects first, so that the tree does not start with missing references.
         objects.sort_by_key(|object| match object["kind"].as_str() {
             Some("Cluster") => 2,
@@ -138,16 +148,14 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
             _ => 0,
         });
         for mut object in objects {
-            if object["kind"] == CLUSTER_KIND {
-                object["spec"]["controlPlaneEndpoint"]["port"] = state.endpoint_port.into();
-            }
+            replace_port(&mut object, state.endpoint_port);
             applier.apply(&object).await?;
         }
         state.applied = true;
         state.write(&args.data_dir)?;
     }
     let mut screen = Screen::new(args.headless);
-    let planned = Duration::try_from_secs_f64(UNHURRIED_SECONDS / args.speed).ok();
+    let planned = Duration::try_from_secs_f64(f64::from(choice.unhurried_seconds) / args.speed).ok();
     let limits = Limits { planned, ready_polls: 2, ..Limits::default() };
     match follow(management, NAME, &mut screen, limits, signals::stop()).await? {
         Ending::Interrupted => {
@@ -165,7 +173,7 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
                 Ending::Ready(took) if new => format!(" in {} s", took.as_secs()),
                 _ => String::new(),
             };
-            print_line(&next(args, &kubeconfig, &took))?;
+            print_line(&next(args, choice, &kubeconfig, &took))?;
         }
     }
     if !args.once {
@@ -176,11 +184,21 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
     Ok(Exit::Done)
 }
 
+/// Puts the port of API servers where the sample has its own.
+fn replace_port(value: &mut Value, port: u16) {
+    match value {
+        Value::Number(number) if number.as_u64() == Some(SAMPLE_PORT.into()) => *value = port.into(),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_port(item, port)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| replace_port(field, port)),
+        _ => {}
+    }
+}
+
 /// The Secret with the credentials of the cloud.
-fn credentials(cloud: &Cloud) -> Value {
+fn credentials(choice: &Choice, cloud: &Cloud) -> Value {
     let data = cloud.credentials.iter().map(|(field, value)| (field.clone(), STANDARD.encode(value).into()));
     json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": CREDENTIALS},
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": choice.credentials},
         "data": Value::Object(data.collect()),
     })
 }
@@ -217,7 +235,8 @@ fn continue_command(args: &Args) -> String {
     format!("capstan demo --data-dir {}", absolute(&args.data_dir).display())
 }
 
-fn next(args: &Args, kubeconfig: &Path, took: &str) -> String {
+fn next(args: &Args, choice: &Choice, kubeconfig: &Path, took: &str) -> String {
+    let machines = choice.machines;
     let dir = absolute(&args.data_dir);
     let dir = dir.display();
     let to = VERSIONS[1];
@@ -225,7 +244,7 @@ fn next(args: &Args, kubeconfig: &Path, took: &str) -> String {
         "\ncluster {NAME} is ready{took}. In another terminal:\n\n  \
            kubectl --kubeconfig {} get nodes            # the new cluster\n  \
            export KUBECONFIG={dir}/admin.kubeconfig     # the management cluster\n  \
-           kubectl get cluster,machine,{MACHINES}\n  \
+           kubectl get cluster,machine,{machines}\n  \
            capstan describe {NAME} --all\n  \
            capstan scale {NAME} --workers workers=5\n  \
            capstan upgrade {NAME} --to {to} --control-plane-template {NAME}-control-plane-{to} --worker-template {NAME}-workers-{to}\n  \
@@ -238,7 +257,7 @@ fn next(args: &Args, kubeconfig: &Path, took: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::choice::TEMPLATE_KIND;
+    use super::choice::CHOICES;
     use super::*;
 
     #[test]
@@ -251,15 +270,29 @@ mod tests {
 
     #[test]
     fn the_hints_use_names_of_the_sample_cluster() {
-        let objects = read(CLUSTER).expect("objects");
-        let titles: Vec<String> = objects.iter().map(crate::apply::title).collect();
-        for expected in [
-            "Cluster/demo".to_owned(),
-            format!("{TEMPLATE_KIND}/demo-control-plane-{}", VERSIONS[1]),
-            format!("{TEMPLATE_KIND}/demo-workers-{}", VERSIONS[1]),
-        ] {
-            assert!(titles.contains(&expected), "{expected}");
+        for choice in &CHOICES {
+            let objects = read(choice.cluster).expect("objects");
+            let titles: Vec<String> = objects.iter().map(crate::apply::title).collect();
+            let kind = choice.template_kind;
+            for expected in [
+                "Cluster/demo".to_owned(),
+                format!("{kind}/demo-control-plane-{}", VERSIONS[1]),
+                format!("{kind}/demo-workers-{}", VERSIONS[1]),
+            ] {
+                assert!(titles.contains(&expected), "{expected}");
+            }
+            assert!(choice.cluster.contains(choice.credentials) && choice.cluster.contains(VERSIONS[0]));
         }
-        assert!(CLUSTER.contains(CREDENTIALS) && CLUSTER.contains(VERSIONS[0]));
+    }
+
+    #[test]
+    fn the_samples_take_the_port_of_the_data_directory() {
+        for choice in &CHOICES {
+            let mut objects = Value::Array(read(choice.cluster).expect("objects"));
+            assert!(objects.to_string().contains(&SAMPLE_PORT.to_string()), "{}", choice.name);
+            replace_port(&mut objects, 7001);
+            let text = objects.to_string();
+            assert!(!text.contains(&SAMPLE_PORT.to_string()) && text.contains("7001"), "{}", choice.name);
+        }
     }
 }
