@@ -422,7 +422,7 @@ pub const SUITES: &[Suite] = &[
         ..suite("simulate", 100)
     },
     Suite {
-        parts: 32,
+        parts: 64,
         whole: &["--all"],
         against: &[Against::Capstan],
         about: &[

@@ -36,11 +36,15 @@ const CLOUDSTACK_NETWORKS: &[&str] = &[
     "brief-existing",
     "brief-tier",
     "brief-shared",
+    "brief-routed",
+    "brief-routed-tier",
+    "brief-routed-existing",
     "hasty",
     "hasty-vpc",
     "hasty-existing",
     "hasty-tier",
     "hasty-shared",
+    "hasty-routed",
 ];
 
 pub const CLOUDSTACK: Cloud = Cloud {
@@ -64,7 +68,7 @@ pub const OPENSTACK: Cloud = Cloud {
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Only this part, for example `3/32` for the third of 32
+    /// Only this part, for example `3/64` for the third of 64
     #[arg(long, default_value = "1/1", value_parser = Part::parse)]
     part: Part,
     /// Every part, with an optimised build
