@@ -139,6 +139,13 @@ pub(super) fn waiting(look: &Look<CloudStackMachines>, decision: &mut Decision, 
     ready(look, decision, False, reason, format!("Waiting for {what}"));
 }
 
+/// Names the job, which is what an administrator of the cloud looks for when it takes long.
+fn deploying(look: &Look<CloudStackMachines>, decision: &mut Decision) {
+    let job = decision.object.metadata.annotations.get(annotation::DEPLOY_JOB);
+    let job = job.map(|job| format!(" (job {job})")).unwrap_or_default();
+    waiting(look, decision, "Deploying", &format!("CloudStack to start the virtual machine{job}"));
+}
+
 fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
     let ran = naming::ran(&look.object, Some(machine));
@@ -152,7 +159,7 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
         Instance::None => order(look, machine, cluster, decision),
         Instance::Deploying(next) => {
             decision.again_in(*next);
-            waiting(look, decision, "Deploying", "CloudStack to start the virtual machine");
+            deploying(look, decision);
         }
         Instance::Unknown(cause) => unreachable(look, cause, ran, decision),
         Instance::Failed(why) => remove_failed(look, why, decision),
@@ -195,7 +202,7 @@ fn ordered(look: &Look<CloudStackMachines>, result: &serde_json::Value, decision
         decision.object.metadata.annotations.insert(annotation::DEPLOY_JOB.to_owned(), job.to_owned());
     }
     decision.again_in(SOON);
-    waiting(look, decision, "Deploying", "CloudStack to start the virtual machine");
+    deploying(look, decision);
 }
 
 /// Nothing was ordered: what must be there before, then the order.
