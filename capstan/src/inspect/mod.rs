@@ -29,16 +29,46 @@ pub async fn load_tree(management: &Management, name: &str) -> Result<Tree> {
 
 /// Like [`load_tree`]; `None` if neither exists.
 pub async fn find_tree(management: &Management, name: &str) -> Result<Option<Tree>> {
+    let (kinds, name) = accepted(name);
     let key = Key::new(&management.namespace, name);
-    let uid = match management.client.get::<Cluster>(&key).await? {
-        Some(cluster) => cluster.metadata().uid.clone(),
-        None => match management.client.get::<Machine>(&key).await? {
-            Some(machine) => machine.metadata().uid.clone(),
-            None => return Ok(None),
-        },
-    };
+    let client = &management.client;
+    let mut uid = None;
+    if kinds.contains(&Cluster::KIND.kind) {
+        uid = client.get::<Cluster>(&key).await?.map(|cluster| cluster.metadata().uid.clone());
+    }
+    if uid.is_none() && kinds.contains(&Machine::KIND.kind) {
+        uid = client.get::<Machine>(&key).await?.map(|machine| machine.metadata().uid.clone());
+    }
+    let Some(uid) = uid else { return Ok(None) };
     let kinds = management.kinds().await?;
     let lists = kinds.iter().map(|known| list(&management.client, &known.kind, &management.namespace));
     let parts = try_join_all(lists).await?.iter().flatten().filter_map(Part::of).collect();
     Ok(Tree::below(&uid, parts))
+}
+
+/// The kinds that an argument may mean, and the name: `demo`, or with a kind as it is printed or as kubectl accepts it,
+/// such as `Machine/demo-x` or `machines/demo-x`.
+fn accepted(argument: &str) -> (Vec<&'static str>, &str) {
+    let kinds = [Cluster::KIND.kind, Machine::KIND.kind];
+    let Some((given, name)) = argument.split_once('/') else { return (kinds.to_vec(), argument) };
+    let given = given.to_ascii_lowercase();
+    let is_given = |kind: &&'static str| given.trim_end_matches('s') == kind.to_ascii_lowercase();
+    (kinds.into_iter().filter(is_given).collect(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_may_stand_before_the_name() {
+        for (argument, kinds, name) in [
+            ("demo", &["Cluster", "Machine"][..], "demo"),
+            ("Cluster/demo", &["Cluster"], "demo"),
+            ("machines/demo-x", &["Machine"], "demo-x"),
+            ("pod/demo", &[], "demo"),
+        ] {
+            assert_eq!(accepted(argument), (kinds.to_vec(), name), "{argument}");
+        }
+    }
 }
