@@ -1,10 +1,10 @@
 //! The kinds of Cluster API: types, definitions, admission rules.
 //!
 //! ```text
-//! core  bootstrap  controlplane  addons  ipam  clusterctl     one folder per API group, one file per kind
-//!   └──────┴───────────┴───────────┴──────┴───────┴── wire (serialization), schema (constraints)
+//! core  bootstrap  controlplane  addons  ipam  runtime  clusterctl     one folder per API group, one file per kind
+//!   └──────┴───────────┴───────────┴──────┴───────┴───────┴── wire (serialization), schema (constraints)
 //! definitions  CustomResourceDefinitions from the types            admission  defaulting and validation
-//! v1beta1      types of the earlier version                        conversion  between the versions
+//! v1beta1, v1alpha1  types of the earlier versions                 conversion  between the versions
 //! ```
 //!
 //! Typed values follow the wire format: a field that is empty, zero or default is absent, as upstream writes it;
@@ -26,7 +26,9 @@ pub mod core;
 pub mod definitions;
 pub mod ipam;
 pub mod kubernetes;
+pub mod runtime;
 pub mod schema;
+pub mod v1alpha1;
 pub mod v1beta1;
 pub mod variables;
 pub mod version;

@@ -239,24 +239,71 @@ fn with_value(error: FieldError, shown: &str) -> FieldError {
 /// What validation puts before its details, for requests.
 const IN_BODY: &str = " in body ";
 
-/// The variables of a class with who defines them, by name. There are no other definitions than the class's own
-/// until extensions discover some.
+/// The variables of a class with who defines them, by name.
 pub fn definitions(variables: &[ClusterClassVariable]) -> Vec<ClusterClassStatusVariable> {
-    let mut all: Vec<ClusterClassStatusVariable> = variables
-        .iter()
-        .map(|variable| ClusterClassStatusVariable {
-            name: variable.name.clone(),
-            definitions_conflict: Some(false),
-            definitions: vec![ClusterClassStatusVariableDefinition {
-                from: DEFINED_INLINE.to_owned(),
-                required: Some(variable.required.unwrap_or(false)),
-                deprecated_v1beta1_metadata: variable.deprecated_v1beta1_metadata.clone(),
-                schema: variable.schema.clone(),
-            }],
-        })
-        .collect();
+    definitions_with(variables, &[])
+}
+
+/// The same with variables that extensions define, by patch. Definitions of one variable must not differ.
+pub fn definitions_with(
+    variables: &[ClusterClassVariable],
+    discovered: &[(String, Vec<ClusterClassVariable>)],
+) -> Vec<ClusterClassStatusVariable> {
+    let mut all: Vec<ClusterClassStatusVariable> = Vec::new();
+    let inline = variables.iter().map(|variable| (DEFINED_INLINE, variable));
+    let of_extensions =
+        discovered.iter().flat_map(|(from, found)| found.iter().map(move |it| (from.as_str(), it)));
+    for (from, variable) in inline.chain(of_extensions) {
+        let definition = ClusterClassStatusVariableDefinition {
+            from: from.to_owned(),
+            required: Some(variable.required.unwrap_or(false)),
+            deprecated_v1beta1_metadata: variable.deprecated_v1beta1_metadata.clone(),
+            schema: variable.schema.clone(),
+        };
+        match all.iter_mut().find(|known| known.name == variable.name) {
+            Some(known) => {
+                if known.definitions.first().is_some_and(|first| differ(first, &definition)) {
+                    known.definitions_conflict = Some(true);
+                }
+                known.definitions.push(definition);
+            }
+            None => all.push(ClusterClassStatusVariable {
+                name: variable.name.clone(),
+                definitions_conflict: Some(false),
+                definitions: vec![definition],
+            }),
+        }
+    }
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
+}
+
+fn differ(one: &ClusterClassStatusVariableDefinition, other: &ClusterClassStatusVariableDefinition) -> bool {
+    let schema = |of: &ClusterClassStatusVariableDefinition| without_false(&of.schema.open_api_v3_schema);
+    one.required != other.required
+        || one.deprecated_v1beta1_metadata != other.deprecated_v1beta1_metadata
+        || schema(one) != schema(other)
+}
+
+/// A schema without keywords that say `false`, which is what their absence says.
+fn without_false(schema: &Value) -> Value {
+    const DEFAULT_FALSE: [&str; 5] = [
+        "uniqueItems",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-int-or-string",
+    ];
+    match schema {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, value)| {
+                !(DEFAULT_FALSE.contains(&name.as_str()) && **value == Value::Bool(false))
+            });
+            kept.map(|(name, value)| (name.clone(), without_false(value))).collect::<Map<_, _>>().into()
+        }
+        Value::Array(entries) => entries.iter().map(without_false).collect(),
+        other => other.clone(),
+    }
 }
 
 /// Validates the schemas of a class.

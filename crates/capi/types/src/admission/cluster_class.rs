@@ -40,7 +40,7 @@ impl Admission for ClusterClass {
         for (at, patch) in self.spec.patches.iter().enumerate() {
             let path = format!("spec.patches[{at}]");
             let before = &self.spec.patches[..at];
-            validate_patch(self, patch, before, &path, &mut errors);
+            validate_patch(self, patch, before, features, &path, &mut errors);
         }
         validate_versions(&self.spec.kubernetes_versions, &mut errors);
         if let Some(old) = old {
@@ -195,6 +195,7 @@ fn validate_patch(
     class: &ClusterClass,
     patch: &ClusterClassPatch,
     before: &[ClusterClassPatch],
+    features: &Features,
     path: &str,
     errors: &mut Vec<FieldError>,
 ) {
@@ -225,12 +226,18 @@ fn validate_patch(
             let message = "only one of definitions or external can be defined";
             errors.push(FieldError::invalid(path, shown(patch), message));
         }
-        // Nothing here calls extensions: such a class would stop every cluster of it.
-        (Some(_), true) => errors.push(FieldError::forbidden(
-            format!("{path}.external"),
-            "runtime extensions are not called here; use definitions instead",
-        )),
-        (None, false) => {}
+        (Some(_), true) | (None, false) => {}
+    }
+    if let Some(external) = &patch.external {
+        let path = format!("{path}.external");
+        if !features.runtime_sdk {
+            let message = "patch.external can be used only if the RuntimeSDK feature flag is enabled";
+            errors.push(FieldError::forbidden(path.as_str(), message));
+        }
+        if external.validate_topology_extension.is_empty() && external.generate_patches_extension.is_empty() {
+            let message = "one of validateTopologyExtension and generatePatchesExtension must be defined";
+            errors.push(FieldError::invalid(path, shown(external), message));
+        }
     }
     for (at, definition) in patch.definitions.iter().enumerate() {
         let path = format!("{path}.definitions[{at}]");

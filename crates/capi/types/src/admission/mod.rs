@@ -11,6 +11,7 @@ mod addons;
 mod cluster;
 mod cluster_class;
 mod common;
+mod extension_config;
 mod ipam;
 mod kubeadm_config;
 mod kubeadm_control_plane;
@@ -39,6 +40,7 @@ use crate::core::{
     MachineSet,
 };
 use crate::ipam::{IPAddress, IPAddressClaim};
+use crate::runtime::ExtensionConfig;
 
 /// Upstream's feature gates; what our controllers support is enabled here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub struct Features {
     pub ignition: bool,
     /// Machine taints.
     pub machine_taints: bool,
+    /// Runtime extensions.
+    pub runtime_sdk: bool,
 }
 
 impl Default for Features {
@@ -66,10 +70,16 @@ impl Features {
         control_plane_templates: false,
         ignition: false,
         machine_taints: false,
+        runtime_sdk: false,
     };
 
-    pub const ALL: Self =
-        Self { cluster_topology: true, control_plane_templates: true, ignition: true, machine_taints: true };
+    pub const ALL: Self = Self {
+        cluster_topology: true,
+        control_plane_templates: true,
+        ignition: true,
+        machine_taints: true,
+        runtime_sdk: true,
+    };
 }
 
 /// Defaulting and validation of a kind.
@@ -139,7 +149,7 @@ pub enum AdmissionError {
 }
 
 /// The rules of every kind.
-pub fn all() -> [Rules; 17] {
+pub fn all() -> [Rules; 18] {
     [
         Rules::of::<Cluster>(),
         Rules::of::<ClusterClass>(),
@@ -157,6 +167,7 @@ pub fn all() -> [Rules; 17] {
         Rules::of::<KubeadmControlPlaneTemplate>(),
         Rules::of::<IPAddress>(),
         Rules::of::<IPAddressClaim>(),
+        Rules::of::<ExtensionConfig>(),
         Rules::of::<Provider>(),
     ]
 }

@@ -1,4 +1,4 @@
-//! Lossless conversion between v1beta1 and v1beta2.
+//! Lossless conversion between v1beta1 and v1beta2. An ExtensionConfig has v1alpha1 in place of v1beta1.
 //!
 //! ```text
 //! object ── steps (moved and converted fields) ── decoded as the other version's type ──▶ object
@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::core::annotation::CONVERSION_DATA;
-use crate::{addons, bootstrap, controlplane, core, ipam, v1beta1};
+use crate::{addons, bootstrap, controlplane, core, ipam, runtime, v1alpha1, v1beta1};
 use carry::carry;
 use steps::Step;
 
@@ -58,6 +58,8 @@ impl Default for Converter {
 struct Pair {
     group: &'static str,
     kind: &'static str,
+    /// The version before v1beta2.
+    earlier: &'static str,
     steps: Vec<Step>,
     read_v1beta1: fn(Value) -> serde_json::Result<Value>,
     read_v1beta2: fn(Value) -> serde_json::Result<Value>,
@@ -69,10 +71,12 @@ fn read<T: Serialize + DeserializeOwned>(value: Value) -> serde_json::Result<Val
 
 fn pair<Old: Object, New: Object>(steps: Vec<Step>) -> Pair {
     let (group, kind) = (New::KIND.group, New::KIND.kind);
-    Pair { group, kind, steps, read_v1beta1: read::<Old>, read_v1beta2: read::<New> }
+    // A kind that is the same in both versions has one type.
+    let earlier = if Old::KIND.version == New::KIND.version { "v1beta1" } else { Old::KIND.version };
+    Pair { group, kind, earlier, steps, read_v1beta1: read::<Old>, read_v1beta2: read::<New> }
 }
 
-fn pairs() -> [Pair; 16] {
+fn pairs() -> [Pair; 17] {
     [
         pair::<v1beta1::cluster_class::ClusterClass, core::ClusterClass>(steps::cluster_class()),
         pair::<v1beta1::core::Cluster, core::Cluster>(steps::cluster()),
@@ -96,6 +100,7 @@ fn pairs() -> [Pair; 16] {
         ),
         pair::<v1beta1::ipam::IPAddress, ipam::IPAddress>(Vec::new()),
         pair::<v1beta1::ipam::IPAddressClaim, ipam::IPAddressClaim>(steps::conditions(&[], &[])),
+        pair::<v1alpha1::ExtensionConfig, runtime::ExtensionConfig>(steps::conditions(&[], &[])),
     ]
 }
 
@@ -104,7 +109,7 @@ fn pair_of(group: &str, kind: &str) -> Option<Pair> {
 }
 
 /// Groups and kinds that exist in both versions.
-pub fn kinds() -> [(&'static str, &'static str); 16] {
+pub fn kinds() -> [(&'static str, &'static str); 17] {
     pairs().map(|pair| (pair.group, pair.kind))
 }
 
@@ -126,8 +131,8 @@ impl Converter {
             || ConversionError::Unknown { kind: kind.clone(), from: from.to_owned(), to: version.to_owned() };
         let pair = pair_of(group, &kind).ok_or_else(unknown)?;
         let up = match (from, version) {
-            ("v1beta1", "v1beta2") => true,
-            ("v1beta2", "v1beta1") => false,
+            (from, "v1beta2") if from == pair.earlier => true,
+            ("v1beta2", to) if to == pair.earlier => false,
             _ => return Err(unknown()),
         };
         let mut converted = self.convert_between(&pair, object, up)?;
@@ -168,7 +173,7 @@ impl Converter {
             pair.steps.iter().rev().for_each(|step| step.down(&mut object, &context));
         }
         let (version, read) =
-            if up { ("v1beta2", pair.read_v1beta2) } else { ("v1beta1", pair.read_v1beta1) };
+            if up { ("v1beta2", pair.read_v1beta2) } else { (pair.earlier, pair.read_v1beta1) };
         read(object).map_err(|source| ConversionError::Shape { kind: pair.kind.to_owned(), version, source })
     }
 }

@@ -12,7 +12,8 @@ use crate::core::{
     MachineSet,
 };
 use crate::ipam::{IPAddress, IPAddressClaim};
-use crate::v1beta1;
+use crate::runtime::ExtensionConfig;
+use crate::{v1alpha1, v1beta1};
 
 const CORE: &[(&str, &str)] = &[CLUSTERCTL, ("cluster.x-k8s.io/provider", "cluster-api")];
 /// Contract label: which API version follows which contract.
@@ -47,6 +48,7 @@ pub(super) fn all() -> Vec<Definition> {
     all.extend(kubeadm());
     all.extend(addons());
     all.extend(addresses());
+    all.push(extensions());
     all.push(definition::<Provider>(
         &[],
         INVENTORY,
@@ -365,4 +367,14 @@ fn addresses() -> Vec<Definition> {
             vec![old_claim.with_status().deprecated(), claim.with_status()],
         ),
     ]
+}
+
+fn extensions() -> Definition {
+    let old = Version::of::<v1alpha1::ExtensionConfig>(vec![age()]);
+    let config = Version::of::<ExtensionConfig>(vec![
+        paused(),
+        text("Discovered", r#".status.conditions[?(@.type=="Discovered")].status"#),
+        age(),
+    ]);
+    definition::<ExtensionConfig>(&["ext"], CORE, vec![old.with_status().deprecated(), config.with_status()])
 }

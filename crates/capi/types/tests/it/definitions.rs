@@ -6,7 +6,7 @@ use capstan_schema::crd;
 #[test]
 fn every_definition_is_structural_and_valid() {
     let definitions = definitions();
-    assert_eq!(definitions.len(), 17);
+    assert_eq!(definitions.len(), 18);
     for mut definition in definitions {
         let name = definition["metadata"]["name"].clone();
         crd::default(&mut definition);

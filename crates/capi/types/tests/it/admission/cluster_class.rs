@@ -103,8 +103,12 @@ fn classes() {
             (with_change(&json!({ "op": "remove", "path": "/spec/x" })), &[]),
             (
                 json!({ "spec": { "patches": [{ "name": "ext", "external": { "generatePatchesExtension": "x" } }] } }),
+                &[],
+            ),
+            (
+                json!({ "spec": { "patches": [{ "name": "ext", "external": { "discoverVariablesExtension": "x" } }] } }),
                 &[
-                    "spec.patches[0].external: Forbidden: runtime extensions are not called here; use definitions instead",
+                    "spec.patches[0].external: Invalid value: {\"discoverVariablesExtension\":\"x\"}: one of validateTopologyExtension and generatePatchesExtension must be defined",
                 ],
             ),
         ],

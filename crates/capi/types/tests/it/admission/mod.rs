@@ -4,6 +4,7 @@ mod addons;
 mod cluster;
 mod cluster_class;
 mod control_plane;
+mod extension_config;
 mod ipam;
 mod kubeadm_config;
 mod machine;
@@ -69,6 +70,7 @@ const BOOTSTRAP: &str = "bootstrap.cluster.x-k8s.io";
 const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
 const ADDONS: &str = "addons.cluster.x-k8s.io";
 const IPAM: &str = "ipam.cluster.x-k8s.io";
+const RUNTIME: &str = "runtime.cluster.x-k8s.io";
 
 const LABEL: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used \
