@@ -39,6 +39,7 @@ const FLOORS: &[(&str, &[&str])] = &[
         &[
             "crates/capi/types",
             "crates/capi/core",
+            "crates/capi/runtime",
             "crates/capi/kubeadm",
             "crates/capi/addons",
             "crates/capi/topology",
