@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use capstan_capi_plane::Settings;
+use capstan_capi_plane::{Extensions, Settings};
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{Deletion, KindName, ListOptions, Patch};
 use capstan_guest::Timings;
@@ -168,7 +168,8 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
     let rehearsal = Rehearsal {
         records,
         kinds,
-        settings: Settings::default(),
+        // A simulation must not call what a real upgrade would.
+        settings: Settings { extensions: Arc::new(Extensions::simulated()), ..Settings::default() },
         now: Timestamp::now(),
         timings: Timings::default(),
         models: management.plugins.models(),

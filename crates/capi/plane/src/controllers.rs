@@ -18,6 +18,7 @@ use capstan_capi_kubeadm::bootstrap::{self, BootstrapController};
 use capstan_capi_kubeadm::certificates::{Keys, Purpose, SystemKeys};
 use capstan_capi_kubeadm::cluster_kubeconfig::ClusterKubeconfigs;
 use capstan_capi_kubeadm::control_plane::{self, ControlPlaneController};
+use capstan_capi_runtime::{ExtensionConfigs, Extensions};
 use capstan_capi_topology::cluster::ClusterTopologies;
 use capstan_capi_topology::cluster_class::ClusterClasses;
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
@@ -25,10 +26,12 @@ use capstan_capi_types::core::{annotation, label};
 use capstan_controller::{Client, Clusters, Dial, Env, Options, Runtime, Workloads};
 use capstan_object::Key;
 
+use crate::extensions::over_https;
+
 /// Controllers that run together: what upstream ships as one manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// Clusters and their classes, machines, their sets, deployments, pools and health checks.
+    /// Clusters, their classes and extensions, machines, their sets, deployments, pools and health checks.
     Core,
     /// Bootstrap data for kubeadm.
     Bootstrap,
@@ -52,7 +55,7 @@ impl Group {
     /// The group that reconciles the kinds of an API group.
     pub fn of_kind(api_group: &str) -> Option<Self> {
         match api_group {
-            "cluster.x-k8s.io" | "ipam.cluster.x-k8s.io" => Some(Self::Core),
+            "cluster.x-k8s.io" | "ipam.cluster.x-k8s.io" | "runtime.cluster.x-k8s.io" => Some(Self::Core),
             "addons.cluster.x-k8s.io" => Some(Self::Addons),
             "bootstrap.cluster.x-k8s.io" => Some(Self::Bootstrap),
             "controlplane.cluster.x-k8s.io" => Some(Self::ControlPlane),
@@ -96,6 +99,8 @@ pub struct Settings {
     pub machine: machine::Settings,
     /// Source of keys.
     pub keys: Arc<dyn Keys>,
+    /// Calls to extension servers.
+    pub extensions: Arc<Extensions>,
     /// Concurrent reconciles per controller.
     pub concurrency: usize,
     /// Name of this process in events.
@@ -113,6 +118,7 @@ impl Default for Settings {
             token_ttl: bootstrap::Settings::default().token_ttl,
             machine: machine::Settings::default(),
             keys: Arc::new(SystemKeys),
+            extensions: over_https(Env::system()),
             concurrency: options.concurrency,
             instance: options.instance,
         }
@@ -154,8 +160,9 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
         runtime.add(MachinePools::new(nodes.clone()));
         runtime.add(MachineHealthChecks::new(nodes.clone()));
         runtime.add(ClusterKubeconfigs::new(settings.default_algorithm, settings.keys.clone()));
-        runtime.add(ClusterClasses);
-        runtime.add(ClusterTopologies::default());
+        runtime.add(ExtensionConfigs::new(settings.extensions.clone()));
+        runtime.add(ClusterClasses::new(settings.extensions.clone()));
+        runtime.add(ClusterTopologies::new(settings.extensions.clone()));
     }
     if runs(Group::Bootstrap) {
         let settings_of = bootstrap::Settings {

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::contract::{ContractVersion, External};
+use capstan_capi_runtime::HookAnswer;
 use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachinePool};
 use capstan_capi_types::{admission, variables};
 use capstan_controller::KindName;
 use serde_json::{Value, json};
 
+use crate::ask::{Answers, Ask, Stop};
 use crate::blueprint::{Blueprint, WorkerTemplates};
 use crate::current::{Current, CurrentDeployment, CurrentPool};
-use crate::desired::Desired;
+use crate::desired::{self, Desired};
 
 pub fn external(group: &str, kind: &str, name: &str, spec: Value) -> External {
     let plural = format!("{}s", kind.to_lowercase());
@@ -99,6 +101,21 @@ pub fn blueprint(class: ClusterClass, cluster: &Cluster) -> Blueprint {
             },
         )]),
         class: Arc::new(class),
+    }
+}
+
+/// A desired state without extensions: every lifecycle hook passes.
+pub fn computed(blueprint: &Blueprint, current: &Current) -> Result<Desired, String> {
+    let mut answers = Answers::default();
+    loop {
+        match desired::compute(blueprint, current, &answers) {
+            Ok(desired) => return Ok(desired),
+            Err(Stop::Ask(ask)) => match *ask {
+                Ask::Lifecycle { hook, .. } => answers.hooks.insert(hook, HookAnswer::default()),
+                Ask::Templates { handler, .. } => return Err(format!("{handler} is asked")),
+            },
+            Err(stop) => return Err(stop.to_string()),
+        };
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use capstan_capi_types::core::cluster::{FINALIZER, reason as own};
 use capstan_capi_types::core::reason;
+use capstan_capi_types::runtime::pending::OK_TO_DELETE;
 use capstan_controller::{Decision, Effect, Look, Note, Wait};
 use capstan_object::{ConditionStatus, Object, OwnerReference};
 
@@ -24,6 +25,13 @@ pub(super) fn next(
     decision: &mut Decision<ClusterController>,
 ) -> ConditionState {
     let waiting = |reason: &str, message: String| ConditionState::new(ConditionStatus::True, reason, message);
+    // Set by the controller of topologies once hooks let the deletion begin.
+    let annotations = &look.object.metadata.annotations;
+    if look.object.has_topology() && !annotations.contains_key(OK_TO_DELETE) {
+        let what = "Waiting for BeforeClusterDelete hook";
+        decision.wait(Wait::on(own::WAITING_FOR_BEFORE_DELETE_HOOK, what));
+        return waiting(own::WAITING_FOR_BEFORE_DELETE_HOOK, what.to_owned());
+    }
     delete_children(look, decision);
     let left = descendants(look);
     if !left.is_empty() {

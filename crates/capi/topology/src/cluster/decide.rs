@@ -1,16 +1,24 @@
 //! Decides about a topology.
 
+use std::time::Duration;
+
 use capstan_capi_core::contract::External;
+use capstan_capi_types::core::cluster::reason as own;
 use capstan_capi_types::core::{MachineHealthCheck, StatusUpgradePlanVersion, annotation, label};
+use capstan_capi_types::runtime::Hook;
+use capstan_capi_types::runtime::pending::OK_TO_DELETE;
 use capstan_controller::{Decision, Effect, Look, NoCall, Note, ObjectRef, Patch, Wait};
 use capstan_object::{Object, ObjectMeta};
 use serde_json::Value;
 
-use super::observed::{Observed, Topology};
+use super::observed::{DeletionHook, Observed, Topology};
 use super::{ClusterTopologies, status};
 use crate::desired::{DesiredDeployment, Intent, reference};
 
 type Decisions = Decision<ClusterTopologies>;
+
+/// How often extensions are asked while nothing changes: what they patch may depend on more than the request.
+const ASKED_AGAIN: Duration = Duration::from_secs(600);
 
 pub(super) fn decide(look: &Look<ClusterTopologies>) -> Decisions {
     let mut decision = Decision::rest(look);
@@ -22,10 +30,50 @@ pub(super) fn decide(look: &Look<ClusterTopologies>) -> Decisions {
         Observed::ClassNotReconciled => {
             decision.wait(Wait::on("ClusterClassNotReconciled", "the ClusterClass to be reconciled"));
         }
-        Observed::Topology(topology) => reconcile(topology, &mut decision),
+        Observed::ExtensionFailed { why, again } => {
+            decision.wait(Wait::on("ExtensionFailed", why.clone())).again_in(*again);
+        }
+        Observed::CreationBlocked(answer) => {
+            blocked(&mut decision, &format!("hook {} to let the creation begin", Hook::BeforeClusterCreate));
+            decision.again_in(seconds(answer.retry_after_seconds));
+        }
+        Observed::Deleting(DeletionHook::Blocks(answer)) => {
+            blocked(&mut decision, &format!("hook {} to let the deletion begin", Hook::BeforeClusterDelete));
+            decision.again_in(seconds(answer.retry_after_seconds));
+        }
+        Observed::Deleting(DeletionHook::Passed) => {
+            let annotations = &mut decision.object.metadata.annotations;
+            annotations.entry(OK_TO_DELETE.to_owned()).or_default();
+        }
+        Observed::Topology(topology) => {
+            reconcile(topology, &mut decision);
+            extensions(topology, &mut decision);
+        }
     }
     status::report(look, &mut decision);
     decision
+}
+
+fn seconds(count: i32) -> Duration {
+    Duration::from_secs(u64::try_from(count).unwrap_or_default())
+}
+
+fn blocked(decision: &mut Decisions, what: &str) {
+    decision.wait(Wait::on(own::LIFECYCLE_HOOK_BLOCKING, what));
+}
+
+/// Hooks that are due later, and when extensions are asked again.
+fn extensions(topology: &Topology, decision: &mut Decisions) {
+    let hooks = &topology.desired.hooks;
+    hooks.pending.write(&mut decision.object.metadata.annotations);
+    if let Some(after) = hooks.retry_after_seconds() {
+        let names: Vec<&str> = hooks.blocking.keys().map(|hook| hook.name()).collect();
+        blocked(decision, &format!("hooks {} to let the upgrade go on", names.join(", ")));
+        decision.again_in(seconds(after));
+    }
+    if topology.extended {
+        decision.again_in(ASKED_AGAIN);
+    }
 }
 
 fn reconcile(topology: &Topology, decision: &mut Decisions) {
@@ -58,7 +106,8 @@ fn label_cluster(topology: &Topology, decision: &mut Decisions) {
     meta.labels.insert(label::TOPOLOGY_OWNED.to_owned(), String::new());
     let upgrade = &topology.desired.upgrade;
     let step = topology.desired.control_plane.body["spec"]["version"].as_str().unwrap_or_default();
-    if upgrade.control_plane_plan.is_empty() && upgrade.workers_plan.is_empty() {
+    let hook_due = topology.desired.hooks.pending.contains(Hook::AfterClusterUpgrade);
+    if upgrade.control_plane_plan.is_empty() && upgrade.workers_plan.is_empty() && !hook_due {
         meta.annotations.remove(annotation::TOPOLOGY_UPGRADE_STEP);
     } else {
         meta.annotations.insert(annotation::TOPOLOGY_UPGRADE_STEP.to_owned(), step.to_owned());

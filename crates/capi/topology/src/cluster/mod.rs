@@ -1,10 +1,12 @@
 //! Clusters of a ClusterClass: makes the objects of a cluster what its topology says.
 //!
 //! Owns: `spec.infrastructureRef`, `spec.controlPlaneRef` and the topology labels of the Cluster, its `TopologyReconciled`
-//! condition and upgrade plans; the fields that it applies to the infrastructure cluster, the control plane,
+//! condition and upgrade plans, and the annotations of lifecycle hooks; the fields that it applies to the infrastructure cluster, the control plane,
 //! MachineDeployments, MachinePools, MachineHealthChecks and their templates. Reads: the class with its templates, those objects,
-//! MachineSets and Machines. What applying would change is asked of the API server, since only that knows defaults.
+//! MachineSets and Machines. What applying would change is asked of the API server, since only that knows defaults; what
+//! extensions patch, and whether they let an operation go on, is asked of them.
 
+mod asking;
 mod compare;
 mod current;
 mod decide;
@@ -19,10 +21,12 @@ use std::sync::Arc;
 
 use capstan_capi_core::contract::Definition;
 use capstan_capi_core::paused;
+use capstan_capi_runtime::{Extensions, Retries};
 use capstan_capi_types::core::cluster::condition;
 use capstan_capi_types::core::{
     Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet, label,
 };
+use capstan_capi_types::runtime::ExtensionConfig;
 use capstan_controller::{
     Caches, Change, Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches,
 };
@@ -30,7 +34,7 @@ use capstan_object::{Key, Object};
 use parking_lot::Mutex;
 
 pub(crate) use current::template;
-pub use observed::{Difference, Observed, Topology};
+pub use observed::{DeletionHook, Difference, Observed, Topology};
 
 use crate::FIELD_MANAGER;
 
@@ -39,6 +43,15 @@ use crate::FIELD_MANAGER;
 pub struct ClusterTopologies {
     /// Comparisons that found no difference, by cluster: what they were about, and the state that was compared.
     unchanged: Mutex<BTreeMap<Key, BTreeMap<String, String>>>,
+    extensions: Arc<Extensions>,
+    /// Clusters whose extension did not answer.
+    retries: Arc<Retries>,
+}
+
+impl ClusterTopologies {
+    pub fn new(extensions: Arc<Extensions>) -> Self {
+        Self { extensions, ..Self::default() }
+    }
 }
 
 const CONDITIONS: [&str; 1] = [condition::TOPOLOGY_RECONCILED];
@@ -74,6 +87,8 @@ impl Controller for ClusterTopologies {
         watches.index_label::<MachineHealthCheck>(label::CLUSTER_NAME);
         watches.index_label::<MachinePool>(label::CLUSTER_NAME);
         watches.related::<ClusterClass>(|change, caches| clusters_of(caches, &change.key));
+        let retries = self.retries.clone();
+        watches.related_within::<ExtensionConfig>(GATHER, move |_, _| retries.waiting());
         watches.related_within::<MachineDeployment>(GATHER, owned_changed);
         watches.related_within::<MachinePool>(GATHER, |change, caches| {
             // Versions of its nodes say when its upgrade is over.
@@ -112,6 +127,7 @@ impl Controller for ClusterTopologies {
     }
 
     fn gone(&self, key: &Key) {
+        self.retries.succeeded(key);
         self.unchanged.lock().remove(key);
     }
 }

@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use capstan_capi_core::contract::External;
+use capstan_capi_core::paused;
 use capstan_capi_types::admission;
-use capstan_capi_types::core::{Cluster, ClusterClass, ContractVersionedObjectReference, MachineSet, label};
+use capstan_capi_types::core::{
+    Cluster, ClusterClass, ContractVersionedObjectReference, MachineSet, cluster_class, label,
+};
 use capstan_controller::{KindName, ObjectRef, ObserveError, View};
-use capstan_object::{Key, Object};
+use capstan_object::{Condition, ConditionStatus, Key, Object};
 
+use super::asking;
 use super::current::{blueprint, created, current, object};
 use super::observed::{Difference, Observed, Topology};
 use super::{ClusterTopologies, class_of};
@@ -20,12 +24,25 @@ pub(super) async fn observe(
     cluster: &Arc<Cluster>,
     view: &View,
 ) -> Result<Observed, ObserveError> {
+    if paused::why(Some(cluster), &cluster.metadata, Cluster::KIND.kind).is_some() {
+        // Nothing is asked of extensions meanwhile.
+        return Ok(Observed::NotManaged);
+    }
+    if cluster.metadata.is_deleting() && cluster.has_topology() {
+        return asking::deletion(controller, view, cluster).await;
+    }
     let Some(class) = class_of(cluster).filter(|_| !cluster.metadata.is_deleting()) else {
         return Ok(Observed::NotManaged);
     };
     let Some(class) = view.get::<ClusterClass>(&class)? else {
         return Ok(Observed::NoClass(format!("ClusterClass {class} does not exist")));
     };
+    if class.status.conditions.iter().any(is_failed_discovery) {
+        return Ok(Observed::Failed(format!(
+            "ClusterClass {} is not successfully reconciled: status of its VariablesReady condition must be True",
+            class.metadata.key()
+        )));
+    }
     if class.metadata.generation != class.status.observed_generation {
         return Ok(Observed::ClassNotReconciled);
     }
@@ -47,9 +64,9 @@ pub(super) async fn observe(
         Ok(current) => current,
         Err(why) => return Ok(Observed::Failed(why)),
     };
-    let mut desired = match desired::compute(&blueprint, &current) {
+    let mut desired = match asking::desired(controller, view, &blueprint, &current).await? {
         Ok(desired) => desired,
-        Err(why) => return Ok(Observed::Failed(why)),
+        Err(stopped) => return Ok(stopped),
     };
     let mut differences = BTreeMap::new();
     if current.referenced {
@@ -58,7 +75,12 @@ pub(super) async fn observe(
         created(view, &mut current, &desired).await?;
     }
     let orphans = orphans(view, &current, &desired).await?;
-    Ok(Observed::Topology(Box::new(Topology { current, desired, differences, orphans })))
+    let extended = class.spec.patches.iter().any(|patch| patch.external.is_some());
+    Ok(Observed::Topology(Box::new(Topology { current, desired, differences, orphans, extended })))
+}
+
+fn is_failed_discovery(condition: &Condition) -> bool {
+    condition.kind == cluster_class::condition::VARIABLES_READY && condition.status == ConditionStatus::False
 }
 
 fn joined(errors: &[admission::FieldError]) -> String {

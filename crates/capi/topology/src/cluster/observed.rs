@@ -1,8 +1,10 @@
 //! What a decision about a topology is based on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use capstan_capi_core::contract::External;
+use capstan_capi_runtime::HookAnswer;
 use capstan_controller::ObjectRef;
 
 use crate::current::Current;
@@ -11,7 +13,7 @@ use crate::desired::Desired;
 /// Observed state beside the Cluster.
 #[derive(Debug, Default)]
 pub enum Observed {
-    /// The cluster has no topology, or is being deleted.
+    /// The cluster has no topology.
     #[default]
     NotManaged,
     /// There is no such class.
@@ -20,6 +22,14 @@ pub enum Observed {
     ClassNotReconciled,
     /// What is desired cannot be said, or what is there cannot be read.
     Failed(String),
+    /// An extension did not answer, and is asked again after a time.
+    ExtensionFailed {
+        why: String,
+        again: Duration,
+    },
+    /// A hook does not let the creation begin.
+    CreationBlocked(HookAnswer),
+    Deleting(DeletionHook),
     Topology(Box<Topology>),
 }
 
@@ -32,6 +42,15 @@ pub struct Topology {
     pub differences: BTreeMap<ObjectRef, Difference>,
     /// Templates of the cluster that nothing uses.
     pub orphans: Vec<External>,
+    /// Extensions patch or validate the templates.
+    pub extended: bool,
+}
+
+/// What hooks say about the deletion of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeletionHook {
+    Passed,
+    Blocks(HookAnswer),
 }
 
 /// What applying would change.

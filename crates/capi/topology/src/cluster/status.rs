@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use capstan_capi_core::conditions::{self, ConditionState};
 use capstan_capi_types::core::cluster::{condition, reason as own};
 use capstan_capi_types::core::reason;
+use capstan_capi_types::runtime::Hook;
 use capstan_controller::{Decision, Look};
 use capstan_object::ConditionStatus;
 
-use super::observed::{Observed, Topology};
+use super::observed::{DeletionHook, Observed, Topology};
 use super::{ClusterTopologies, class_of};
+use crate::desired::hooks;
 use crate::desired::versions::{Upgrade, WorkersUpgrade};
 
 pub(super) fn report(look: &Look<ClusterTopologies>, decision: &mut Decision<ClusterTopologies>) {
@@ -33,11 +35,26 @@ fn state(look: &Look<ClusterTopologies>) -> Option<ConditionState> {
             .collect();
         return not(own::RECONCILE_FAILED, errors.join(", "));
     }
+    if let Observed::ExtensionFailed { why, .. } = &look.seen {
+        return not(own::RECONCILE_FAILED, why.clone());
+    }
     if look.object.metadata.is_deleting() {
-        return not(reason::DELETING, "Cluster is deleting".to_owned());
+        let blocking = match &look.seen {
+            Observed::Deleting(DeletionHook::Blocks(answer)) => {
+                hooks::message([(&Hook::BeforeClusterDelete, answer)].into_iter(), "delete")
+            }
+            _ => None,
+        };
+        let blocking = blocking.map(|message| format!(". {message}")).unwrap_or_default();
+        return not(reason::DELETING, format!("Cluster is deleting{blocking}"));
     }
     match &look.seen {
-        Observed::NotManaged => None,
+        Observed::NotManaged | Observed::Deleting(_) | Observed::ExtensionFailed { .. } => None,
+        Observed::CreationBlocked(answer) => {
+            let blocking = [(&Hook::BeforeClusterCreate, answer)].into_iter();
+            let message = hooks::message(blocking, "Cluster topology creation");
+            not(own::CLUSTER_CREATING, message.unwrap_or_default())
+        }
         Observed::NoClass(why) | Observed::Failed(why) => not(own::RECONCILE_FAILED, why.clone()),
         Observed::ClassNotReconciled => not(
             own::CLUSTER_CLASS_NOT_RECONCILED,
@@ -46,12 +63,17 @@ fn state(look: &Look<ClusterTopologies>) -> Option<ConditionState> {
              ClusterClass reconciliation failed or the ClusterClass is paused"
                 .to_owned(),
         ),
-        Observed::Topology(topology) if topology.current.referenced && !topology.desired.upgrade.is_done() => {
+        Observed::Topology(topology) if topology.current.referenced && is_upgrading(topology) => {
             let (reason, message) = upgrading(topology);
             not(reason, message)
         }
         Observed::Topology(_) => Some(ConditionState::new(ConditionStatus::True, own::RECONCILE_SUCCEEDED, "")),
     }
+}
+
+fn is_upgrading(topology: &Topology) -> bool {
+    let desired = &topology.desired;
+    !desired.upgrade.is_done() || desired.hooks.pending.contains(Hook::AfterClusterUpgrade)
 }
 
 /// What is upgrading, what waits, and for what; in upstream's words.
@@ -64,6 +86,9 @@ fn upgrading(topology: &Topology) -> (&'static str, String) {
         message.push_str("\n  * ");
         message.push_str(&text);
     };
+    if let Some(blocking) = topology.desired.hooks.message("upgrade") {
+        line(blocking);
+    }
     if upgrade.control_plane_starting || upgrade.control_plane_upgrading {
         let later = later(&upgrade.control_plane_plan, version);
         line(format!("{kind} upgrading to version {version}{later}"));
@@ -92,7 +117,7 @@ fn upgrading(topology: &Topology) -> (&'static str, String) {
             line(format!("{waiting} creation deferred while control plane upgrade is in progress"));
         }
     }
-    (reason_of(upgrade), message)
+    (reason_of(upgrade, !topology.desired.hooks.blocking.is_empty()), message)
 }
 
 /// Each name once: who upgrades is not pending, and who is deferred neither.
@@ -117,9 +142,10 @@ impl Names {
 }
 
 /// Upstream reports as deferred only when nothing else is going on.
-fn reason_of(upgrade: &Upgrade) -> &'static str {
+fn reason_of(upgrade: &Upgrade, blocked: bool) -> &'static str {
     let (deployments, pools) = (Names::of(&upgrade.deployments), Names::of(&upgrade.pools));
-    let busy = upgrade.control_plane_starting
+    let busy = blocked
+        || upgrade.control_plane_starting
         || upgrade.control_plane_upgrading
         || [&deployments, &pools].iter().any(|it| !it.running.is_empty() || !it.pending.is_empty());
     match (busy, deployments.deferred.is_empty(), pools.deferred.is_empty()) {

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use capstan_capi_runtime::HookAnswer;
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{Controller, Decision, Look, ObjectRef};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::observed::{Difference, Observed, Topology};
+use super::observed::{DeletionHook, Difference, Observed, Topology};
 use super::*;
 use crate::current::Current;
-use crate::desired::{self, Desired, rotation};
-use crate::testing::{applied, blueprint, class, cluster};
+use crate::desired::{Desired, rotation};
+use crate::testing::{applied, blueprint, class, cluster, computed};
 
 fn desired_of(of: &Cluster, current: &Current) -> Desired {
-    desired::compute(&blueprint(class(json!({})), of), current).expect("a desired state")
+    computed(&blueprint(class(json!({})), of), current).expect("a desired state")
 }
 
 fn decide(topology: Topology) -> Decision<ClusterTopologies> {
@@ -34,7 +36,7 @@ fn summaries(decision: &Decision<ClusterTopologies>) -> Vec<String> {
 }
 
 fn topology(current: Current, desired: Desired) -> Topology {
-    Topology { current, desired, differences: BTreeMap::new(), orphans: Vec::new() }
+    Topology { current, desired, differences: BTreeMap::new(), orphans: Vec::new(), extended: false }
 }
 
 #[test]
@@ -136,4 +138,44 @@ fn failures_and_upgrades_are_reported() {
     let decision = ClusterTopologies::default().decide(&failed);
     let condition = &decision.object.status.conditions[0];
     assert_eq!((&*condition.reason, &*condition.message), ("ReconcileFailed", "no template"));
+}
+
+fn decided(of: Cluster, seen: Observed) -> Decision<ClusterTopologies> {
+    ClusterTopologies::default().decide(&Look::new(Arc::new(of), seen, Timestamp::UNIX_EPOCH))
+}
+
+#[test]
+fn hooks_that_block_are_reported_and_asked_again() {
+    let answer = || HookAnswer { retry_after_seconds: 30, message: "later".to_owned() };
+    let mut deleted = cluster(json!({}));
+    deleted.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+    for (of, seen, reason, message) in [
+        (
+            cluster(json!({})),
+            Observed::CreationBlocked(answer()),
+            "ClusterCreating",
+            "Following hooks are blocking Cluster topology creation: BeforeClusterCreate: later",
+        ),
+        (
+            deleted.clone(),
+            Observed::Deleting(DeletionHook::Blocks(answer())),
+            "Deleting",
+            "Cluster is deleting. Following hooks are blocking delete: BeforeClusterDelete: later",
+        ),
+        (
+            cluster(json!({})),
+            Observed::ExtensionFailed { why: "refused".to_owned(), again: Duration::from_secs(30) },
+            "ReconcileFailed",
+            "refused",
+        ),
+    ] {
+        let decision = decided(of, seen);
+        let condition = &decision.object.status.conditions[0];
+        assert_eq!((&*condition.reason, &*condition.message), (reason, message));
+        assert_eq!(decision.look_again, Some(Duration::from_secs(30)));
+        assert_eq!((decision.effects.len(), decision.waits.len()), (0, 1));
+        assert!(decision.object.metadata.annotations.is_empty(), "nothing goes on");
+    }
+    let decision = decided(deleted, Observed::Deleting(DeletionHook::Passed));
+    assert!(decision.object.metadata.annotations.contains_key("runtime.cluster.x-k8s.io/ok-to-delete"));
 }

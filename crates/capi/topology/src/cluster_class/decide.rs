@@ -2,14 +2,14 @@
 
 use capstan_capi_core::conditions::{self, ConditionState};
 use capstan_capi_core::{owners, paused};
-use capstan_capi_types::core::cluster_class::{condition, reason};
-use capstan_capi_types::core::condition as shared;
+use capstan_capi_types::core::cluster_class::{ClusterClassStatus, condition, reason};
+use capstan_capi_types::core::{ClusterClass, condition as shared};
 use capstan_capi_types::variables;
 use capstan_controller::{Decision, Effect, Look, Wait};
 use capstan_object::{ConditionStatus, OwnerReference};
 use serde_json::json;
 
-use super::ClusterClasses;
+use super::{ClusterClasses, Discovered};
 
 pub(super) fn decide(look: &Look<ClusterClasses>) -> Decision<ClusterClasses> {
     let mut decision = Decision::rest(look);
@@ -28,9 +28,7 @@ pub(super) fn decide(look: &Look<ClusterClasses>) -> Decision<ClusterClasses> {
     if look.paused.is_some() {
         return decision;
     }
-    status.variables = variables::definitions(&class.spec.variables);
-    status.observed_generation = class.metadata.generation;
-    let ready = ConditionState::new(ConditionStatus::True, reason::VARIABLES_READY, "");
+    let ready = report_variables(class, &look.seen.variables, status);
     conditions::set_state(look, &mut status.conditions, condition::VARIABLES_READY, ready, None);
     let versions = match look.seen.outdated.is_empty() {
         true => ConditionState::new(ConditionStatus::True, reason::REF_VERSIONS_UP_TO_DATE, ""),
@@ -45,6 +43,9 @@ pub(super) fn decide(look: &Look<ClusterClasses>) -> Decision<ClusterClasses> {
         }
     };
     conditions::set_state(look, &mut status.conditions, condition::REF_VERSIONS_UP_TO_DATE, versions, None);
+    if let Some(again) = look.seen.variables.again {
+        decision.again_in(again);
+    }
     for why in &look.seen.missing {
         decision.wait(Wait::on("TemplateMissing", why.clone()));
     }
@@ -57,6 +58,31 @@ pub(super) fn decide(look: &Look<ClusterClasses>) -> Decision<ClusterClasses> {
         }
     }
     decision
+}
+
+/// Variables with all their definitions. What cannot be discovered leaves those that were, and the generation that they
+/// are of.
+fn report_variables(
+    class: &ClusterClass,
+    discovered: &Discovered,
+    status: &mut ClusterClassStatus,
+) -> ConditionState {
+    let failed = |why: String| {
+        let message = format!("VariableDiscovery failed: {why}");
+        ConditionState::new(ConditionStatus::False, reason::VARIABLE_DISCOVERY_FAILED, message)
+    };
+    if !discovered.errors.is_empty() {
+        return failed(discovered.errors.join(", "));
+    }
+    status.variables = variables::definitions_with(&class.spec.variables, &discovered.found);
+    let conflicting = status.variables.iter().filter(|it| it.definitions_conflict == Some(true));
+    let conflicting: Vec<&str> = conflicting.map(|variable| variable.name.as_str()).collect();
+    if !conflicting.is_empty() {
+        let names = conflicting.join(",");
+        return failed(format!("the following variables have conflicting schemas: {names}"));
+    }
+    status.observed_generation = class.metadata.generation;
+    ConditionState::new(ConditionStatus::True, reason::VARIABLES_READY, "")
 }
 
 #[cfg(test)]
@@ -82,6 +108,7 @@ mod tests {
             templates: vec![template("infra", "MachineTemplate", "m", json!({}))],
             missing: Vec::new(),
             outdated: vec![("infra/v1 MachineTemplate".to_owned(), "infra/v2".to_owned())],
+            variables: Discovered::default(),
         };
         let look = Look::new(Arc::new(of), seen, Timestamp::UNIX_EPOCH);
         let decision = decide(&look);
@@ -95,5 +122,54 @@ mod tests {
         assert!(states.contains(&("VariablesReady", "VariablesReady")), "{states:?}");
         let Effect::Patch { patch, .. } = &decision.effects[0].effect else { panic!("an owner reference") };
         assert_eq!(patch.body()["metadata"]["ownerReferences"][0]["uid"], "u9");
+    }
+
+    fn discovered(found: serde_json::Value, errors: &[&str]) -> Decision<ClusterClasses> {
+        let of = class(json!({
+            "metadata": {"generation": 4},
+            "status": {"observedGeneration": 3},
+            "spec": {"variables": [
+                {"name": "a", "required": true, "schema": {"openAPIV3Schema": {"type": "string"}}},
+            ]},
+        }));
+        let variables = Discovered {
+            found: vec![("ext".to_owned(), serde_json::from_value(found).expect("variables"))],
+            errors: errors.iter().map(|&error| error.to_owned()).collect(),
+            again: None,
+        };
+        let seen = Observed { variables, ..Observed::default() };
+        decide(&Look::new(Arc::new(of), seen, Timestamp::UNIX_EPOCH))
+    }
+
+    #[test]
+    fn variables_of_extensions_join_those_of_the_class() {
+        let same = json!({"name": "a", "required": true, "schema": {"openAPIV3Schema": {"type": "string"}}});
+        let new = json!({"name": "b", "schema": {"openAPIV3Schema": {"type": "integer"}}});
+        let decision = discovered(json!([same, new]), &[]);
+        let status = &decision.object.status;
+        let from = |at: usize| -> Vec<&str> {
+            status.variables[at].definitions.iter().map(|definition| definition.from.as_str()).collect()
+        };
+        assert_eq!((from(0), from(1)), (vec!["inline", "ext"], vec!["ext"]));
+        assert_eq!(status.variables[0].definitions_conflict, Some(false));
+        assert_eq!(status.observed_generation, 4);
+    }
+
+    #[test]
+    fn a_conflict_or_a_failed_discovery_leaves_the_generation_behind() {
+        let other =
+            json!([{"name": "a", "required": true, "schema": {"openAPIV3Schema": {"type": "integer"}}}]);
+        for (decision, message) in [
+            (
+                discovered(other, &[]),
+                "VariableDiscovery failed: the following variables have conflicting schemas: a",
+            ),
+            (discovered(json!([]), &["refused"]), "VariableDiscovery failed: refused"),
+        ] {
+            let status = &decision.object.status;
+            let condition = status.conditions.iter().find(|it| it.kind == "VariablesReady").expect("set");
+            assert_eq!((&*condition.reason, &*condition.message), ("VariableDiscoveryFailed", message));
+            assert_eq!(status.observed_generation, 1, "of the fixture");
+        }
     }
 }

@@ -1,26 +1,42 @@
 //! `ClusterClass`: reports the variables of a class, and owns its templates so that they are moved and deleted with it.
 //!
-//! Owns: status and conditions of the class, an owner reference on each template. Reads: the templates and the
-//! definitions of their kinds.
+//! Owns: status and conditions of the class, an owner reference on each template. Reads: the templates, the
+//! definitions of their kinds, and the variables that extensions define.
 
 mod decide;
+mod discover;
 
 use std::sync::Arc;
 
 use capstan_capi_core::contract::{Definition, External, definition_name, served};
 use capstan_capi_core::paused;
+use capstan_capi_runtime::{Extensions, Retries};
 use capstan_capi_types::core::cluster_class::condition;
 use capstan_capi_types::core::{ClusterClass, condition as shared};
+use capstan_capi_types::runtime::ExtensionConfig;
 use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::{Key, Object};
 
 use crate::cluster::template;
+pub use discover::Discovered;
 
 /// The controller of ClusterClasses.
-#[derive(Debug, Default)]
-pub struct ClusterClasses;
+#[derive(Default)]
+pub struct ClusterClasses {
+    extensions: Arc<Extensions>,
+    retries: Retries,
+}
 
-/// The templates of a class.
+impl ClusterClasses {
+    pub fn new(extensions: Arc<Extensions>) -> Self {
+        Self { extensions, retries: Retries::default() }
+    }
+}
+
+/// Index of classes by the extensions that define variables of theirs.
+const BY_EXTENSION: &str = "extension";
+
+/// The templates of a class, and the variables that extensions define.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub templates: Vec<External>,
@@ -28,6 +44,7 @@ pub struct Observed {
     pub missing: Vec<String>,
     /// References to a version that is not the newest of the contract: what they have, and what they should have.
     pub outdated: Vec<(String, String)>,
+    pub variables: Discovered,
 }
 
 const CONDITIONS: [&str; 3] =
@@ -41,6 +58,12 @@ impl Controller for ClusterClasses {
 
     fn watches(&self, watches: &mut Watches<ClusterClass>) {
         watches.read::<Definition>();
+        watches.index::<ClusterClass>(BY_EXTENSION, discover::extensions_of);
+        watches.related::<ExtensionConfig>(|change, caches| {
+            let classes = caches.of::<ClusterClass>();
+            let classes = classes.and_then(|cache| cache.indexed(BY_EXTENSION, &change.key.name));
+            classes.unwrap_or_default().iter().map(|class| class.key()).collect()
+        });
     }
 
     fn conditions(&self) -> &[&'static str] {
@@ -53,6 +76,9 @@ impl Controller for ClusterClasses {
 
     async fn observe(&self, class: &Arc<ClusterClass>, view: &View) -> Result<Observed, ObserveError> {
         let mut seen = Observed::default();
+        if !class.metadata.is_deleting() && self.paused(class, view)?.is_none() {
+            seen.variables = discover::variables(self, class, view).await?;
+        }
         let namespace = class.metadata.namespace.as_str();
         for (_, reference) in class.spec.templates() {
             match template(view, reference, namespace).await? {
@@ -80,5 +106,9 @@ impl Controller for ClusterClasses {
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         decide::decide(look)
+    }
+
+    fn gone(&self, key: &Key) {
+        self.retries.succeeded(key);
     }
 }

@@ -7,10 +7,12 @@ use capstan_capi_types::core::label;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::hooks::Calls;
 use super::object::{self, Intent, Texts};
 use super::versions::Upgrade;
 use super::workers::{own_or_class, timeouts};
 use super::{kind_of, names};
+use crate::ask::Stop;
 use crate::blueprint::Blueprint;
 use crate::current::Current;
 use crate::patches::value;
@@ -52,7 +54,7 @@ pub(super) fn machines(blueprint: &Blueprint, current: &Current) -> Result<Optio
 }
 
 /// Where a control plane names the template of its machines.
-fn reference_path(contract: ContractVersion) -> &'static [&'static str] {
+pub(super) fn reference_path(contract: ContractVersion) -> &'static [&'static str] {
     match contract {
         ContractVersion::V1Beta1 => &["spec", "machineTemplate", "infrastructureRef"],
         ContractVersion::V1Beta2 => &["spec", "machineTemplate", "spec", "infrastructureRef"],
@@ -95,7 +97,8 @@ pub(super) fn object(
     current: &Current,
     machines: Option<&Intent>,
     upgrade: &mut Upgrade,
-) -> Result<Intent, String> {
+    calls: &mut Calls<'_>,
+) -> Result<Intent, Stop> {
     let cluster = &current.cluster;
     let class = &blueprint.class.spec.control_plane;
     let topology = &blueprint.topology.control_plane;
@@ -164,7 +167,7 @@ pub(super) fn object(
         Some(running) => {
             let version = ControlPlane(running).version().map_err(|error| error.to_string())?;
             let version = version.unwrap_or_default();
-            upgrade.control_plane_version(running, &version, &blueprint.topology.version)?
+            upgrade.control_plane_version(running, &version, &blueprint.topology.version, calls)?
         }
     };
     set(&["spec", "version"], version.into());

@@ -4,8 +4,12 @@ mod builtin;
 mod control_plane;
 mod deployment;
 mod health_check;
+#[cfg(test)]
+mod hook_tests;
+pub mod hooks;
 pub mod names;
 mod object;
+pub mod plan;
 mod pool;
 pub mod rotation;
 #[cfg(test)]
@@ -16,14 +20,18 @@ mod workers;
 use std::collections::BTreeMap;
 
 use capstan_capi_core::contract::ContractVersion;
-use capstan_capi_types::core::{MachineDeployment, MachineHealthCheck, MachinePool, label};
+use capstan_capi_types::core::{Cluster, MachineDeployment, MachineHealthCheck, MachinePool, label};
+use capstan_capi_types::runtime::hook::HolderReference;
 use capstan_controller::KindName;
+use capstan_object::Object;
 use serde_json::{Map, Value};
 
+use crate::ask::{Answers, Stop};
 use crate::blueprint::Blueprint;
 use crate::current::Current;
 use crate::patches::{self, Holder, Item, Variables, value};
 pub use control_plane::{machines_prefix, machines_reference, refer_to_machines};
+use hooks::{Calls, Hooks};
 pub use object::Intent;
 use versions::Upgrade;
 pub use workers::{reference, template_prefix};
@@ -41,6 +49,7 @@ pub struct Desired {
     /// By the name in the topology.
     pub pools: BTreeMap<String, DesiredPool>,
     pub upgrade: Upgrade,
+    pub hooks: Hooks,
 }
 
 #[derive(Debug, Clone)]
@@ -58,13 +67,17 @@ pub struct DesiredPool {
     pub infrastructure: Intent,
 }
 
-/// What a cluster should consist of, or why that cannot be said.
-pub fn compute(blueprint: &Blueprint, current: &Current) -> Result<Desired, String> {
+/// What a cluster should consist of, or why that cannot be said yet.
+pub fn compute(blueprint: &Blueprint, current: &Current, answers: &Answers) -> Result<Desired, Stop> {
+    let mut calls = Calls::new(&current.cluster, answers);
+    if !current.referenced {
+        calls.before_create()?;
+    }
     let infrastructure = control_plane::infrastructure(blueprint, current)?;
     let control_plane_machines = control_plane::machines(blueprint, current)?;
     let mut upgrade = Upgrade::plan(blueprint, current)?;
     let control_plane =
-        control_plane::object(blueprint, current, control_plane_machines.as_ref(), &mut upgrade)?;
+        control_plane::object(blueprint, current, control_plane_machines.as_ref(), &mut upgrade, &mut calls)?;
     let control_plane_health_check = health_check::of_control_plane(blueprint, current, control_plane.name());
     let mut deployments = BTreeMap::new();
     for topology in &blueprint.topology.workers.machine_deployments {
@@ -85,10 +98,13 @@ pub fn compute(blueprint: &Blueprint, current: &Current) -> Result<Desired, Stri
         deployments,
         pools,
         upgrade,
+        hooks: Hooks::default(),
     };
-    patch(blueprint, current, &mut desired).map_err(|failed| failed.to_string())?;
+    patch(blueprint, current, &mut desired, answers)?;
     desired.infrastructure.without_empty_endpoint();
     desired.control_plane.without_empty_endpoint();
+    calls.after(&desired.upgrade)?;
+    desired.hooks = calls.hooks;
     Ok(desired)
 }
 
@@ -148,7 +164,8 @@ fn patch(
     blueprint: &Blueprint,
     current: &Current,
     desired: &mut Desired,
-) -> Result<(), patches::PatchFailed> {
+    answers: &Answers,
+) -> Result<(), Stop> {
     let all = &blueprint.class.spec.patches;
     if all.is_empty() {
         return Ok(());
@@ -160,15 +177,19 @@ fn patch(
         defined: builtin::defined(&blueprint.class),
     };
     let mut items = Vec::new();
-    let mut add =
-        |holder: Holder, template: &Value, synced: Value, overrides: Map<String, Value>, builtin: Value| {
-            let mut template = template.clone();
-            value::copy(&synced, &mut template, fields_into(&holder), &[]);
-            items.push(Item { holder, template, overrides, builtin });
-        };
+    let mut add = |(holder, held_by): (Holder, HolderReference),
+                   template: &Value,
+                   synced: Value,
+                   overrides: Map<String, Value>,
+                   builtin: Value| {
+        let mut template = template.clone();
+        value::copy(&synced, &mut template, fields_into(&holder), &[]);
+        items.push(Item { holder, held_by, template, overrides, builtin });
+    };
+    let cluster = &current.cluster;
     let none = Map::new();
     add(
-        Holder::InfrastructureCluster,
+        (Holder::InfrastructureCluster, held_by(cluster, "spec.infrastructureRef")),
         blueprint.infrastructure.value(),
         desired.infrastructure.body.clone(),
         none,
@@ -177,7 +198,7 @@ fn patch(
     let of_control_plane = builtin::control_plane(blueprint, desired);
     let overrides = builtin::values(&topology.control_plane.variables.overrides);
     add(
-        Holder::ControlPlane,
+        (Holder::ControlPlane, held_by(cluster, "spec.controlPlaneRef")),
         blueprint.control_plane.value(),
         desired.control_plane.body.clone(),
         overrides.clone(),
@@ -187,7 +208,9 @@ fn patch(
         (&blueprint.control_plane_machines, &desired.control_plane_machines)
     {
         let synced = machines.body.clone();
-        add(Holder::ControlPlaneMachines, template.value(), synced, overrides, of_control_plane);
+        let held_by = held_by_control_plane(desired, cluster);
+        let holder = (Holder::ControlPlaneMachines, held_by);
+        add(holder, template.value(), synced, overrides, of_control_plane);
     }
     for of in &topology.workers.machine_deployments {
         let (Some(deployment), Some((_, templates))) =
@@ -197,11 +220,12 @@ fn patch(
         };
         let builtin = builtin::deployment(&of.class, &of.name, deployment);
         let overrides = builtin::values(&of.variables.overrides);
-        for (template, intent) in [
-            (&templates.bootstrap, &deployment.bootstrap),
-            (&templates.infrastructure, &deployment.infrastructure),
+        for (template, intent, field) in [
+            (&templates.bootstrap, &deployment.bootstrap, BOOTSTRAP_FIELD),
+            (&templates.infrastructure, &deployment.infrastructure, INFRASTRUCTURE_FIELD),
         ] {
             let holder = Holder::Deployment { class: of.class.clone() };
+            let holder = (holder, held_by(&deployment.object, field));
             add(holder, template.value(), intent.body.clone(), overrides.clone(), builtin.clone());
         }
     }
@@ -213,14 +237,15 @@ fn patch(
         };
         let builtin = builtin::pool(&of.class, &of.name, pool);
         let overrides = builtin::values(&of.variables.overrides);
-        for (template, intent) in
-            [(&templates.bootstrap, &pool.bootstrap), (&templates.infrastructure, &pool.infrastructure)]
-        {
-            let holder = Holder::Pool { class: of.class.clone() };
+        for (template, intent, field) in [
+            (&templates.bootstrap, &pool.bootstrap, BOOTSTRAP_FIELD),
+            (&templates.infrastructure, &pool.infrastructure, INFRASTRUCTURE_FIELD),
+        ] {
+            let holder = (Holder::Pool { class: of.class.clone() }, held_by(&pool.object, field));
             add(holder, template.value(), intent.body.clone(), overrides.clone(), builtin.clone());
         }
     }
-    patches::apply(all, &mut items, &variables)?;
+    patches::apply(all, &mut items, &variables, answers)?;
     let kept: Vec<Vec<&str>> = KEPT.iter().map(|path| path.to_vec()).collect();
     let mut items = items.into_iter().map(|item| item.template);
     let mut take = |to: &mut Value, fields: &[(&[&str], &[&str])], preserved: &[Vec<&str>]| {
@@ -248,6 +273,33 @@ fn patch(
         }
     }
     Ok(())
+}
+
+/// Where workers name their bootstrap template.
+const BOOTSTRAP_FIELD: &str = "spec.template.spec.bootstrap.configRef";
+/// Where workers name their infrastructure template.
+const INFRASTRUCTURE_FIELD: &str = "spec.template.spec.infrastructureRef";
+
+/// The object that uses a template.
+fn held_by<T: Object>(object: &T, field: &str) -> HolderReference {
+    HolderReference {
+        api_version: KindName::of::<T>().api_version(),
+        kind: T::KIND.kind.to_owned(),
+        namespace: object.metadata().namespace.clone(),
+        name: object.metadata().name.clone(),
+        field_path: field.to_owned(),
+    }
+}
+
+fn held_by_control_plane(desired: &Desired, cluster: &Cluster) -> HolderReference {
+    let control_plane = &desired.control_plane;
+    HolderReference {
+        api_version: control_plane.kind.api_version(),
+        kind: control_plane.kind.kind.to_string(),
+        namespace: cluster.metadata.namespace.clone(),
+        name: control_plane.name().to_owned(),
+        field_path: control_plane::reference_path(desired.control_plane_contract).join("."),
+    }
 }
 
 /// Which metadata of a desired object is put into its template for the patches to see.

@@ -39,13 +39,13 @@ mod tests {
 
     use super::*;
     use crate::current::Current;
-    use crate::testing::{blueprint, class, cluster};
+    use crate::testing::{blueprint, class, cluster, computed};
 
     #[test]
     fn a_rotation_renames_the_template_and_its_reference_the_same_way_each_time() {
         let of = cluster(json!({}));
         let current = Current { cluster: of.clone(), ..Current::default() };
-        let desired = super::super::compute(&blueprint(class(json!({})), &of), &current).expect("desired");
+        let desired = computed(&blueprint(class(json!({})), &of), &current).expect("desired");
         let mut once = desired.clone();
         let mut again = desired.clone();
         for rotated in [&mut once, &mut again] {

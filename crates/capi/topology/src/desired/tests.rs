@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{applied, blueprint, class, cluster};
+use crate::testing::{applied, blueprint, class, cluster, computed as compute};
 
 fn fresh(cluster: &capstan_capi_types::core::Cluster) -> Current {
     Current { cluster: cluster.clone(), ..Current::default() }

@@ -6,13 +6,12 @@ use capstan_capi_core::contract::{ControlPlane, External};
 use capstan_capi_types::core::topology::Topology;
 use capstan_capi_types::core::{TemplateMeta, annotation};
 use capstan_capi_types::version;
-use semver::Version;
 
+use super::hooks::Calls;
+use super::plan::plans;
+use crate::ask::Stop;
 use crate::blueprint::Blueprint;
 use crate::current::{Current, is_provisioning, is_upgrading};
-
-/// Minors that workers may be behind the control plane.
-const MOST_SKEW: u64 = 3;
 
 /// How far an upgrade is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +32,10 @@ pub struct Upgrade {
     pub deployments: WorkersUpgrade,
     /// The MachinePools.
     pub pools: WorkersUpgrade,
+    /// The oldest version of workers; empty without workers.
+    pub oldest_workers: String,
+    /// A hook keeps workers from following the control plane.
+    pub workers_held: bool,
     concurrency: usize,
 }
 
@@ -83,6 +86,8 @@ impl Upgrade {
         let workers = current.deployments.values().map(|running| &running.object.spec.template.spec.version);
         let workers = workers.chain(pools);
         let workers: Vec<&str> = workers.map(String::as_str).filter(|text| !text.is_empty()).collect();
+        let oldest = workers.iter().min_by_key(|text| version::tolerant(text));
+        upgrade.oldest_workers = oldest.map(|text| (*text).to_owned()).unwrap_or_default();
         let (control_plane, workers) =
             plans(&blueprint.topology.version, &found, &workers, &blueprint.class.spec.kubernetes_versions)?;
         upgrade.control_plane_plan = control_plane;
@@ -97,6 +102,11 @@ impl Upgrade {
             || self.control_plane_upgrading
             || !self.deployments.is_done()
             || !self.pools.is_done())
+    }
+
+    /// The whole cluster has the version of the topology.
+    pub(super) fn is_settled(&self) -> bool {
+        self.control_plane_is_stable() && self.deployments.is_done() && self.pools.is_done()
     }
 
     fn control_plane_is_stable(&self) -> bool {
@@ -118,7 +128,8 @@ impl Upgrade {
         running: &External,
         found: &str,
         wanted: &str,
-    ) -> Result<String, String> {
+        calls: &mut Calls<'_>,
+    ) -> Result<String, Stop> {
         self.control_plane_pending = found != wanted;
         if is_provisioning(running) {
             self.control_plane_provisioning = true;
@@ -128,18 +139,25 @@ impl Upgrade {
             self.control_plane_upgrading = true;
             return Ok(found.to_owned());
         }
+        if !calls.after_control_plane(self, found)? {
+            self.workers_held = true;
+            return Ok(found.to_owned());
+        }
         // Before the next version, workers must have the one of the control plane if the plan says so.
         if self.workers_plan.first().is_some_and(|next| next == found) {
             self.waits_for_workers = true;
             return Ok(found.to_owned());
         }
         let workers_change = !self.deployments.upgrading.is_empty() || !self.pools.upgrading.is_empty();
-        if workers_change || !self.control_plane_pending {
+        if workers_change || !calls.after_workers(self, found)? || !self.control_plane_pending {
             return Ok(found.to_owned());
         }
         let next = self.control_plane_plan.first().cloned().ok_or_else(|| {
             format!("there is no upgrade plan from {found} to {wanted}: check the kubernetesVersions of the ClusterClass")
         })?;
+        if !calls.before_step(self, found, &next, wanted)? {
+            return Ok(found.to_owned());
+        }
         self.control_plane_starting = true;
         self.control_plane_pending = false;
         Ok(next)
@@ -162,8 +180,8 @@ impl Upgrade {
         running: Option<(&str, &str)>,
     ) -> Result<String, String> {
         let wanted = all.version.as_str();
-        let stable = self.control_plane_is_stable();
-        let may_follow = self.workers_may_follow();
+        let stable = self.control_plane_is_stable() && !self.workers_held;
+        let may_follow = self.workers_may_follow() && !self.workers_held;
         let concurrency = self.concurrency;
         let group = self.workers(kind);
         let Some((name, found)) = running else {
@@ -220,179 +238,4 @@ fn is_deferred(all: &Topology, kind: WorkersKind, topology: &str) -> bool {
         }
     }
     false
-}
-
-fn parsed(what: &str, text: &str) -> Result<Version, String> {
-    version::tolerant(text).ok_or_else(|| format!("{what} version {text:?} is no version"))
-}
-
-/// Versions that the control plane and the workers pass through on their way to the wanted one.
-pub fn plans(
-    wanted: &str,
-    control_plane: &str,
-    workers: &[&str],
-    of_class: &[String],
-) -> Result<(Vec<String>, Vec<String>), String> {
-    let target = parsed("Cluster", wanted)?;
-    let from = parsed("ControlPlane", control_plane)?;
-    let workers: Vec<Version> =
-        workers.iter().map(|text| parsed("MachineDeployment", text)).collect::<Result<_, _>>()?;
-    let oldest = workers.into_iter().min();
-    if from == target && oldest.as_ref().is_none_or(|oldest| *oldest == target) {
-        return Ok((Vec::new(), Vec::new()));
-    }
-    let plan = match of_class.is_empty() {
-        true => one_minor(wanted, &target, control_plane, &from)?,
-        false => through(of_class, &target, &from)?,
-    };
-    check(&plan, wanted, &target, &from)?;
-    let workers = match oldest.filter(|oldest| *oldest != target) {
-        Some(oldest) => of_workers(&plan, wanted, &target, control_plane, &from, &oldest)?,
-        None => Vec::new(),
-    };
-    Ok((plan, workers))
-}
-
-fn one_minor(wanted: &str, target: &Version, found: &str, from: &Version) -> Result<Vec<String>, String> {
-    if from == target {
-        return Ok(Vec::new());
-    }
-    if target.minor > from.minor + 1 {
-        return Err(format!("cannot compute an upgrade plan from {found} to {wanted}"));
-    }
-    Ok(vec![wanted.to_owned()])
-}
-
-/// The newest patch of each minor of the class between two versions.
-fn through(of_class: &[String], target: &Version, from: &Version) -> Result<Vec<String>, String> {
-    let mut plan: Vec<(u64, String)> = Vec::new();
-    if from == target {
-        return Ok(Vec::new());
-    }
-    for text in of_class {
-        let version = parsed("ClusterClass", text)?;
-        if version <= *from || version > *target {
-            continue;
-        }
-        match plan.last_mut().filter(|(minor, _)| *minor == version.minor) {
-            Some((_, latest)) => latest.clone_from(text),
-            // Within the minor that it has, only the last step of an upgrade that ends there.
-            None if version.minor == from.minor && target.minor != from.minor => {}
-            None => plan.push((version.minor, text.clone())),
-        }
-    }
-    Ok(plan.into_iter().map(|(_, text)| text).collect())
-}
-
-fn check(plan: &[String], wanted: &str, target: &Version, from: &Version) -> Result<(), String> {
-    let mut last = from.clone();
-    for (at, text) in plan.iter().enumerate() {
-        let next = parsed("upgrade plan", text)?;
-        let invalid = |why: String| format!("invalid ControlPlane upgrade plan: item {at}; {why}");
-        if next <= last {
-            return Err(invalid(format!("version {text} must be greater than v{last}")));
-        }
-        if next.minor != last.minor && next.minor != last.minor + 1 {
-            return Err(invalid(format!(
-                "expecting a version with minor {} or {}, found version {text}",
-                last.minor,
-                last.minor + 1
-            )));
-        }
-        last = next;
-    }
-    match last == *target {
-        true => Ok(()),
-        false => Err(format!(
-            "invalid ControlPlane upgrade plan: control plane upgrade plan must end with version {wanted}, ends with v{last} instead"
-        )),
-    }
-}
-
-/// Workers skip what the skew allows: every third minor, and the last.
-fn of_workers(
-    plan: &[String],
-    wanted: &str,
-    target: &Version,
-    control_plane: &str,
-    from: &Version,
-    oldest: &Version,
-) -> Result<Vec<String>, String> {
-    let mut minors = vec![(from.minor, control_plane.to_owned())];
-    for text in plan {
-        let version = parsed("upgrade plan", text)?;
-        minors.retain(|(minor, _)| *minor != version.minor);
-        minors.push((version.minor, text.clone()));
-    }
-    let mut steps = Vec::new();
-    for distance in 1..target.minor.saturating_sub(oldest.minor) {
-        if distance % MOST_SKEW == 0 {
-            let minor = oldest.minor + distance;
-            let step = minors.iter().find(|(known, _)| *known == minor).map(|(_, text)| text.clone());
-            steps.push(step.ok_or_else(|| {
-                format!("invalid upgrade plan; unable to identify version for minor {minor}")
-            })?);
-        }
-    }
-    if steps.last().is_none_or(|last| last != wanted) {
-        steps.push(wanted.to_owned());
-    }
-    Ok(steps)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn upgrades_pass_through_minors() {
-        let class: Vec<String> =
-            ["v1.30.0", "v1.30.4", "v1.31.1", "v1.31.5", "v1.32.0", "v1.33.2", "v1.34.0", "v1.35.1"]
-                .map(str::to_owned)
-                .into();
-        let none: Vec<String> = Vec::new();
-        for (wanted, control_plane, workers, of_class, expected) in [
-            ("v1.31.0", "v1.31.0", vec!["v1.31.0"], &none, Ok((vec![], vec![]))),
-            ("v1.31.0", "v1.30.0", vec!["v1.30.0"], &none, Ok((vec!["v1.31.0"], vec!["v1.31.0"]))),
-            ("v1.31.0", "v1.31.0", vec!["v1.30.0", "v1.31.0"], &none, Ok((vec![], vec!["v1.31.0"]))),
-            ("v1.31.0", "v1.30.0", vec![], &none, Ok((vec!["v1.31.0"], vec![]))),
-            (
-                "v1.32.0",
-                "v1.30.0",
-                vec![],
-                &none,
-                Err("cannot compute an upgrade plan from v1.30.0 to v1.32.0"),
-            ),
-            (
-                "v1.32.0",
-                "v1.30.0",
-                vec!["v1.30.0"],
-                &class,
-                Ok((vec!["v1.31.5", "v1.32.0"], vec!["v1.32.0"])),
-            ),
-            ("v1.30.4", "v1.30.0", vec!["v1.30.0"], &class, Ok((vec!["v1.30.4"], vec!["v1.30.4"]))),
-            (
-                "v1.35.1",
-                "v1.30.0",
-                vec!["v1.30.0"],
-                &class,
-                Ok((vec!["v1.31.5", "v1.32.0", "v1.33.2", "v1.34.0", "v1.35.1"], vec!["v1.33.2", "v1.35.1"])),
-            ),
-            (
-                "v1.36.0",
-                "v1.30.0",
-                vec![],
-                &class,
-                Err(
-                    "invalid ControlPlane upgrade plan: control plane upgrade plan must end with version v1.36.0, ends with v1.35.1 instead",
-                ),
-            ),
-            ("x", "v1.30.0", vec![], &none, Err("Cluster version \"x\" is no version")),
-        ] {
-            let found = plans(wanted, control_plane, &workers, of_class);
-            let texts = |plan: Vec<&str>| plan.into_iter().map(str::to_owned).collect::<Vec<String>>();
-            let expected = expected.map(|(a, b)| (texts(a), texts(b))).map_err(str::to_owned);
-            assert_eq!(found, expected, "{control_plane} to {wanted}");
-        }
-    }
 }

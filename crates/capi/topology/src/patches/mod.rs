@@ -2,23 +2,29 @@
 //!
 //! ```text
 //! Items (templates, where they are used, variables) ── each patch: selector, enabledIf, JSON patches ──▶ Items
+//!                                                      or an extension's patches, which are asked for
 //! ```
 
+mod external;
 mod selector;
 #[cfg(test)]
 mod tests;
 pub mod value;
 
 use capstan_capi_types::core::cluster_class::{ClusterClassPatch, DEFINED_INLINE, JsonPatch};
+use capstan_capi_types::runtime::hook::HolderReference;
 use capstan_schema::patch::json::Patch;
 use serde_json::{Map, Value, json};
 
+use crate::ask::{Answers, Stop};
 pub use selector::Holder;
 
 /// A template on its way through the patches.
 #[derive(Debug, Clone)]
 pub struct Item {
     pub holder: Holder,
+    /// The object that uses it.
+    pub held_by: HolderReference,
     pub template: Value,
     /// Values that are set for this part of the topology, by variable.
     pub overrides: Map<String, Value>,
@@ -50,26 +56,39 @@ pub struct Variables {
     pub defined: Vec<(String, String)>,
 }
 
-/// Applies patches in order.
+impl Variables {
+    fn is_defined(&self, name: &str, from: &str) -> bool {
+        self.defined.iter().any(|(known, by)| known == name && by == from)
+    }
+}
+
+/// Applies patches in order, and has extensions validate the result.
 pub fn apply(
     patches: &[ClusterClassPatch],
     items: &mut [Item],
     variables: &Variables,
-) -> Result<(), PatchFailed> {
+    answers: &Answers,
+) -> Result<(), Stop> {
     for patch in patches {
+        if let Some(external) = &patch.external {
+            external::generate(patch, external, items, variables, answers)?;
+            continue;
+        }
         for item in items.iter_mut() {
             let kind = item.template["kind"].as_str().unwrap_or_default().to_owned();
             let failed = |why: String| PatchFailed { patch: patch.name.clone(), kind: kind.clone(), why };
-            apply_one(patch, item, variables).map_err(failed)?;
+            apply_one(patch, item, variables).map_err(|why| failed(why).to_string())?;
         }
     }
-    Ok(())
+    let from = |patch: &ClusterClassPatch| match patch.external {
+        Some(_) => patch.name.clone(),
+        None => DEFINED_INLINE.to_owned(),
+    };
+    let last = patches.last().map(from).unwrap_or_default();
+    patches.iter().try_for_each(|patch| external::validate(patch, items, variables, &last, answers))
 }
 
 fn apply_one(patch: &ClusterClassPatch, item: &mut Item, variables: &Variables) -> Result<(), String> {
-    if patch.external.is_some() {
-        return Err("runtime extensions are not called here".to_owned());
-    }
     let matching: Vec<_> = patch
         .definitions
         .iter()
@@ -90,20 +109,23 @@ fn apply_one(patch: &ClusterClassPatch, item: &mut Item, variables: &Variables) 
             .collect::<Result<_, _>>()?;
         let decoded = Patch::decode(Value::Array(changes), false).map_err(|error| error.to_string())?;
         let patched = decoded.apply(item.template.clone()).map_err(|error| error.to_string())?;
-        // Only these can be patched: a template keeps its name and kind.
-        for path in [&["spec"][..], &["metadata", "labels"], &["metadata", "annotations"]] {
-            if let Some(changed) = value::at(&patched, path) {
-                value::put(&mut item.template, path, changed.clone());
-            }
-        }
+        take_over(&mut item.template, &patched);
     }
     Ok(())
 }
 
+/// Only these can be patched: a template keeps its name and kind.
+fn take_over(template: &mut Value, patched: &Value) {
+    for path in [&["spec"][..], &["metadata", "labels"], &["metadata", "annotations"]] {
+        if let Some(changed) = value::at(patched, path) {
+            value::put(template, path, changed.clone());
+        }
+    }
+}
+
 /// Variables as patches of the class itself see them.
 fn data_for(item: &Item, variables: &Variables) -> Value {
-    let is_visible =
-        |name: &str| variables.defined.iter().any(|(known, from)| known == name && from == DEFINED_INLINE);
+    let is_visible = |name: &str| variables.is_defined(name, DEFINED_INLINE);
     let values = variables.values.iter().chain(&item.overrides);
     let values = values.filter(|(name, _)| is_visible(name));
     let mut data: Map<String, Value> = values.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -5,9 +5,15 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
+/// Without extensions.
+fn apply(patches: &[ClusterClassPatch], items: &mut [Item], variables: &Variables) -> Result<(), String> {
+    super::apply(patches, items, variables, &Answers::default()).map_err(|stop| stop.to_string())
+}
+
 fn item(holder: Holder, kind: &str) -> Item {
     Item {
         holder,
+        held_by: HolderReference::default(),
         template: json!({
             "apiVersion": "infra/v1", "kind": kind,
             "metadata": {"name": "t", "labels": {"a": "1"}},
