@@ -1,6 +1,8 @@
-//! The controllers on the embedded API server, in simulated time, with a minimal provider: the test itself.
+//! The controllers on the embedded API server, with a minimal provider: the test itself. Time is simulated, except where
+//! calls leave the process.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod extensions;
 mod filter;
 mod kinds;
 mod lifecycle;

@@ -102,11 +102,15 @@ pub struct World {
     env: Env,
 }
 
-pub const FAKES: [(&str, &str); 4] = [
+pub const FAKES: [(&str, &str); 8] = [
     ("FakeCluster", "fakeclusters"),
     ("FakeControlPlane", "fakecontrolplanes"),
     ("FakeMachine", "fakemachines"),
     ("FakeConfig", "fakeconfigs"),
+    ("FakeClusterTemplate", "fakeclustertemplates"),
+    ("FakeControlPlaneTemplate", "fakecontrolplanetemplates"),
+    ("FakeMachineTemplate", "fakemachinetemplates"),
+    ("FakeConfigTemplate", "fakeconfigtemplates"),
 ];
 
 pub fn fake(kind: &str) -> KindName {
