@@ -10,6 +10,7 @@ use capstan_capi_types::runtime::hook::{
 };
 use capstan_capi_types::runtime::{ExtensionConfig, ExtensionHandler, Hook};
 use capstan_controller::{ApiError, Client, ObserveError, View};
+use capstan_object::{Key, Object};
 use capstan_schema::bounded::cut;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -25,8 +26,8 @@ use crate::{discovery, namespace};
 const REPEATED: usize = 1024;
 /// How long a response of a hook without side effects is used. A server that changes is noticed after this time.
 const KEPT: Duration = Duration::from_secs(600);
-/// Most responses that are kept; all are dropped when there are more.
-const MOST_KEPT: usize = 4096;
+/// Bytes of responses that are kept; all are dropped when there are more.
+const MOST_KEPT: usize = 64 * 1024 * 1024;
 
 /// Why a hook has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -110,9 +111,42 @@ type Digested = [u8; 32];
 pub struct Extensions {
     /// None in a simulation: a request would leave simulated time.
     post: Option<Arc<dyn Post>>,
-    responses: Mutex<HashMap<Digested, (Timestamp, Arc<Value>)>>,
-    /// Hooks that block, by uid of the cluster: until when they are not called again.
-    blocking: Mutex<BTreeMap<(String, Hook), (Timestamp, String)>>,
+    responses: Mutex<KeptResponses>,
+    /// Hooks that block, by cluster.
+    blocking: Mutex<BTreeMap<(Key, Hook), Blocking>>,
+}
+
+/// Responses with the time of the call, by request.
+#[derive(Default)]
+struct KeptResponses {
+    by_request: HashMap<Digested, (Timestamp, Arc<Value>)>,
+    /// Their length as JSON.
+    bytes: usize,
+}
+
+impl KeptResponses {
+    fn get(&self, key: &Digested, now: Timestamp) -> Option<Arc<Value>> {
+        let (since, response) = self.by_request.get(key)?;
+        (now.duration_since(*since).unsigned_abs() < KEPT).then(|| response.clone())
+    }
+
+    fn keep(&mut self, key: Digested, now: Timestamp, response: Arc<Value>) {
+        let length = response.to_string().len();
+        if self.bytes.saturating_add(length) > MOST_KEPT {
+            *self = Self::default();
+        }
+        self.bytes = self.bytes.saturating_add(length);
+        self.by_request.insert(key, (now, response));
+    }
+}
+
+/// A hook that blocks.
+struct Blocking {
+    /// Of the cluster: another one of the same name is asked for anew.
+    uid: String,
+    /// Not called again before.
+    until: Timestamp,
+    message: String,
 }
 
 impl Extensions {
@@ -178,8 +212,7 @@ impl Extensions {
         let body = complete(registration, settings, request);
         let key = digest(registration, &body);
         if cache == CachePolicy::Reuse
-            && let Some((since, response)) = self.responses.lock().get(&key).cloned()
-            && now.duration_since(since).unsigned_abs() < KEPT
+            && let Some(response) = self.responses.lock().get(&key, now)
         {
             return accepted(handler, response);
         }
@@ -201,11 +234,7 @@ impl Extensions {
         };
         let reply = accepted(handler, response.clone())?;
         if cache == CachePolicy::Reuse {
-            let mut responses = self.responses.lock();
-            if responses.len() >= MOST_KEPT {
-                responses.clear();
-            }
-            responses.insert(key, (now, response));
+            self.responses.lock().keep(key, now, response);
         }
         Ok(reply)
     }
@@ -236,16 +265,17 @@ impl Extensions {
                 matching.push(registration);
             }
         }
-        let blocked = (cluster.metadata.uid.clone(), hook);
+        let blocked = (cluster.key(), hook);
         if matching.is_empty() {
             self.blocking.lock().remove(&blocked);
             return Ok(HookAnswer::default());
         }
-        if let Some((until, message)) = self.blocking.lock().get(&blocked) {
-            let left = until.duration_since(view.now()).as_millis();
+        let uid = &cluster.metadata.uid;
+        if let Some(known) = self.blocking.lock().get(&blocked).filter(|known| known.uid == *uid) {
+            let left = known.until.duration_since(view.now()).as_millis();
             if left > 0 {
                 let seconds = i32::try_from(left.unsigned_abs().div_ceil(1000)).unwrap_or(i32::MAX);
-                return Ok(HookAnswer { retry_after_seconds: seconds, message: message.clone() });
+                return Ok(HookAnswer { retry_after_seconds: seconds, message: known.message.clone() });
             }
         }
         let mut replies = Vec::new();
@@ -260,7 +290,8 @@ impl Extensions {
             true => {
                 let seconds = u64::from(answer.retry_after_seconds.unsigned_abs());
                 let until = view.now().saturating_add(Duration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
-                blocking.insert(blocked, (until, answer.message.clone()));
+                let (uid, message) = (uid.clone(), answer.message.clone());
+                blocking.insert(blocked, Blocking { uid, until, message });
             }
             false => {
                 blocking.remove(&blocked);
@@ -270,8 +301,8 @@ impl Extensions {
     }
 
     /// Drops what is kept about a cluster.
-    pub fn forget(&self, uid: &str) {
-        self.blocking.lock().retain(|(known, _), _| known != uid);
+    pub fn forget(&self, cluster: &Key) {
+        self.blocking.lock().retain(|(known, _), _| known != cluster);
     }
 }
 

@@ -42,7 +42,7 @@ mod tests {
         let (retries, key) = (Retries::default(), Key::new("ns", "one"));
         let waits: Vec<u64> = (0..8).map(|_| retries.failed(&key).as_secs()).collect();
         assert_eq!(waits, [2, 4, 8, 16, 32, 64, 120, 120]);
-        assert_eq!(retries.waiting(), [key.clone()]);
+        assert_eq!(retries.waiting(), std::slice::from_ref(&key));
         retries.succeeded(&key);
         assert_eq!((retries.failed(&key).as_secs(), retries.waiting().len()), (2, 1));
     }

@@ -68,7 +68,7 @@ mod tests {
         let seen = Observed { discovery: Some(Ok(vec![handler.clone()])), ..Observed::default() };
         let decision = decided(ExtensionConfig::default(), seen);
         assert_eq!(discovered(&decision), ("Discovered", ""));
-        assert_eq!(decision.object.status.handlers, [handler.clone()]);
+        assert_eq!(decision.object.status.handlers, std::slice::from_ref(&handler));
 
         let seen = Observed { discovery: Some(Err("refused".to_owned())), ..Observed::default() };
         let decision = decided(decision.object, seen);

@@ -128,6 +128,7 @@ impl Controller for ClusterTopologies {
 
     fn gone(&self, key: &Key) {
         self.retries.succeeded(key);
+        self.extensions.forget(key);
         self.unchanged.lock().remove(key);
     }
 }
