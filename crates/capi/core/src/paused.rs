@@ -6,12 +6,17 @@ use capstan_object::{ConditionStatus, ObjectMeta};
 
 use crate::conditions::ConditionState;
 
-/// Why an object is paused: `spec.paused` of its cluster, or its own annotation.
-pub fn why(cluster: Option<&Cluster>, meta: &ObjectMeta, kind: &str) -> Option<String> {
-    let mut reasons = Vec::new();
-    if cluster.is_some_and(|cluster| cluster.spec.paused == Some(true)) {
-        reasons.push("Cluster spec.paused is set to true".to_owned());
+/// Why all objects of a cluster are paused: the lock of `capstan adopt`, or `spec.paused`.
+pub fn of_cluster(cluster: &Cluster) -> Option<&'static str> {
+    if cluster.metadata.annotations.contains_key(annotation::ADOPTION_LOCK) {
+        return Some("Cluster is locked until capstan adopt --unlock");
     }
+    (cluster.spec.paused == Some(true)).then_some("Cluster spec.paused is set to true")
+}
+
+/// Why an object is paused: its cluster is, or it has the annotation.
+pub fn why(cluster: Option<&Cluster>, meta: &ObjectMeta, kind: &str) -> Option<String> {
+    let mut reasons: Vec<String> = cluster.and_then(of_cluster).map(str::to_owned).into_iter().collect();
     if meta.annotations.contains_key(annotation::PAUSED) {
         reasons.push(format!("{kind} has the cluster.x-k8s.io/paused annotation"));
     }
@@ -33,6 +38,7 @@ pub fn concerns_members(change: &Change<Cluster>) -> bool {
         let initialization = &cluster.status.initialization;
         (
             cluster.spec.paused,
+            of_cluster(cluster),
             cluster.metadata.is_deleting(),
             initialization.infrastructure_provisioned,
             initialization.control_plane_initialized,
@@ -44,6 +50,17 @@ pub fn concerns_members(change: &Change<Cluster>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_locked_cluster_is_paused_whatever_its_spec_says() {
+        let mut cluster = Cluster::default();
+        cluster.metadata.annotations.insert(annotation::ADOPTION_LOCK.to_owned(), String::new());
+        for paused in [None, Some(false), Some(true)] {
+            cluster.spec.paused = paused;
+            let why = why(Some(&cluster), &ObjectMeta::default(), "Machine");
+            assert_eq!(why.as_deref(), Some("Cluster is locked until capstan adopt --unlock"), "{paused:?}");
+        }
+    }
 
     #[test]
     fn both_reasons_are_reported() {

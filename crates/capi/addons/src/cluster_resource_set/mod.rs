@@ -21,7 +21,7 @@ use capstan_capi_types::addons::{
     ClusterResourceSetStrategy,
 };
 use capstan_capi_types::core::cluster::condition as cluster_condition;
-use capstan_capi_types::core::{Cluster, condition as shared};
+use capstan_capi_types::core::{Cluster, annotation, condition as shared};
 use capstan_controller::{
     Caches, Call, Change, Controller, Decision, GATHER, Look, ObserveError, Outcome, View, Watches, catalogue,
 };
@@ -75,7 +75,12 @@ impl Call for Apply {
 
 /// The parts of a Cluster that trigger a reconcile.
 fn trigger_fields(cluster: &Cluster) -> impl PartialEq {
-    (&cluster.metadata.labels, cluster.metadata.is_deleting(), is_connected(cluster))
+    (&cluster.metadata.labels, cluster.metadata.is_deleting(), is_locked(cluster), is_connected(cluster))
+}
+
+/// `capstan adopt` imported it, and it is not managed here yet. Paused clusters do get resources, as upstream.
+fn is_locked(cluster: &Cluster) -> bool {
+    cluster.metadata.annotations.contains_key(annotation::ADOPTION_LOCK)
 }
 
 /// The cluster responded to a probe. Others are not contacted: in a fleet most of them are still being created.

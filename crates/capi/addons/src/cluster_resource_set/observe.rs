@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::observed::{Observed, Resource, Target, is_complete, selects};
 use super::resources::{self, ConfigMapOutline};
-use super::{ClusterResourceSetController, apply, is_connected};
+use super::{ClusterResourceSetController, apply, is_connected, is_locked};
 
 pub(super) async fn observe(
     controller: &ClusterResourceSetController,
@@ -25,7 +25,7 @@ pub(super) async fn observe(
     let mut seen = Observed::default();
     for cluster in view.list::<Cluster>(namespace)? {
         match selects(set, &cluster) {
-            Ok(true) if !cluster.metadata.is_deleting() => {}
+            Ok(true) if !cluster.metadata.is_deleting() && !is_locked(&cluster) => {}
             Ok(_) => continue,
             Err(why) => {
                 seen.bad_selector = Some(why);

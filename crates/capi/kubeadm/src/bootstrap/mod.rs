@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_core::conditions::v1beta1;
+use capstan_capi_core::paused;
 use capstan_capi_types::bootstrap::kubeadm_config::condition;
 use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -119,8 +120,7 @@ impl Controller for BootstrapController {
         let machine = owner.machine;
         let key = Key::new(machine.metadata.namespace.clone(), machine.spec.cluster_name.clone());
         let cluster = view.get::<Cluster>(&key)?;
-        let paused = cluster.is_some_and(|cluster| cluster.spec.paused == Some(true));
-        Ok(paused.then(|| "Cluster spec.paused is set to true".to_owned()))
+        Ok(cluster.and_then(|cluster| paused::of_cluster(&cluster)).map(str::to_owned))
     }
 
     async fn observe(&self, object: &Arc<KubeadmConfig>, view: &View) -> Result<Observed, ObserveError> {

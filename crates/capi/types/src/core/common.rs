@@ -218,6 +218,8 @@ pub mod annotation {
     pub const MANAGED_NODE_DOMAIN: &str = "node.cluster.x-k8s.io";
     /// Stops controllers from acting on the object.
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
+    /// On a cluster that `capstan adopt` imported: stops controllers from acting on its objects, whatever `spec.paused` is.
+    pub const ADOPTION_LOCK: &str = "capstan.dev/adoption-lock";
     /// On a MachineSet: no machines are created.
     pub const DISABLE_MACHINE_CREATE: &str = "cluster.x-k8s.io/disable-machine-create";
     /// On a machine: deleted first when its set scales down.
