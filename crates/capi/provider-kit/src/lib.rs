@@ -14,6 +14,7 @@
 //! `docs/dev/providers.md` shows how to write one. This crate imports no cloud and no simulator.
 
 pub mod admission;
+mod adoption;
 mod boot_data;
 mod capacity;
 pub mod console;
@@ -38,6 +39,7 @@ mod survey;
 pub mod testing;
 mod versions;
 
+pub use adoption::{Adoption, CredentialRef, Observer};
 pub use boot_data::{BootData, BootDataError, BootDataRef, boot_data};
 pub use capacity::{
     Amount, Capacity, CapacityAnswer, CapacityQuestion, Left, MachineModel, PlannedMachine, Quota, Refusal,

@@ -41,6 +41,7 @@ pub mod model;
 mod pages;
 mod parameters;
 mod policy;
+mod read_only;
 pub mod sign;
 #[cfg(test)]
 mod tests;
@@ -58,4 +59,5 @@ pub use jobs::{JobState, Submitted};
 pub use metrics::Metrics;
 pub use parameters::flatten;
 pub use policy::{Patience, Policy};
+pub use read_only::{ReadOnly, RefusedCommands};
 pub use user_data::{UserData, UserDataError};

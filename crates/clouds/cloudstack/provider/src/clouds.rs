@@ -122,6 +122,11 @@ impl Clouds {
         Self(Arc::new(Inner { connect, doors: Mutex::default(), held: Mutex::default() }))
     }
 
+    /// How servers are reached.
+    pub(crate) fn connect(&self) -> Arc<dyn Connect> {
+        self.0.connect.clone()
+    }
+
     /// What was asked of all servers so far, as Prometheus reads it.
     pub fn metrics(&self) -> String {
         self.0.doors.lock().values().map(|door| door.metrics().render(&door.url())).collect()

@@ -13,6 +13,7 @@
 //! recorded on its object, and nothing else is ever deleted.
 
 mod account_cache;
+mod adoption;
 mod affinity_group;
 mod balancers;
 mod capacity;

@@ -8,8 +8,9 @@ use capstan_cloudstack_types::v1beta3::CloudStackFailureDomain;
 use capstan_cloudstack_types::{admission, conversion, definitions};
 use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_provider_kit::{
-    Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider,
-    ProviderError, ProviderVersions, RunningProvider, Secret, Size, Surveyor, served, within_patience,
+    Adoption, Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider,
+    Provider, ProviderError, ProviderVersions, RunningProvider, Secret, Size, Surveyor, served,
+    within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -111,6 +112,10 @@ impl Provider for CloudStack {
     }
 
     fn inventory(&self) -> Option<&dyn Inventory> {
+        Some(self)
+    }
+
+    fn adoption(&self) -> Option<&dyn Adoption> {
         Some(self)
     }
 

@@ -230,7 +230,9 @@ fn keep(
         calls.extend(vpc::claim(vpc, &made, &identity, cluster));
     }
     // Another cluster's network is to outlive that cluster: it must know of us before anything is on it.
-    if ours && made.network.as_ref() != Some(&id) && !identity.is_on(&network.tags) {
+    // One that was made for us before we were taken over says so in its text.
+    let by_text = identity.taken_over && mark::tag_in_text(network).is_some_and(|tag| identity.has(tag));
+    if ours && !by_text && made.network.as_ref() != Some(&id) && !identity.is_on(&network.tags) {
         let missing = mark::missing(network, cluster);
         if !missing.is_empty() {
             calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: missing });

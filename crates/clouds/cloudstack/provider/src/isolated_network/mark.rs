@@ -80,7 +80,8 @@ pub(super) fn keep(
     decision: &mut Decision,
 ) {
     let mut made = Made::of(&decision.object.metadata);
-    let Some(id) = made.network.clone().filter(|_| !made.tagged) else { return };
+    let untagged = |_: &String| !made.tagged && !made.taken_over;
+    let Some(id) = made.network.clone().filter(untagged) else { return };
     let mut lacking = tags(cluster);
     lacking.retain(|key| network.is_none_or(|network| !is_tagged(network, key)));
     let put = |known: &Concluded<NetworkCall>| {

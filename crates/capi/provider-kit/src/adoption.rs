@@ -1,0 +1,40 @@
+//! Take-over of clusters from another management cluster: the provider's part of `capstan adopt`.
+
+use capstan_controller::Runtime;
+use capstan_object::Key;
+use serde_json::Value;
+
+/// What `capstan adopt` needs to know of a provider. Objects are JSON as the source has them, in any served version,
+/// with the uids of the source.
+pub trait Adoption: Send + Sync {
+    /// The kind of infrastructure cluster, such as `CloudStackCluster`.
+    fn cluster_kind(&self) -> &'static str;
+
+    /// Secrets with credentials that the objects of a cluster refer to.
+    fn credentials(&self, objects: &[Value]) -> Vec<CredentialRef>;
+
+    /// Records on the objects of a cluster what is lost when they get new uids, such as uids in ownership marks.
+    fn record(&self, objects: &mut [Value]);
+
+    /// The provider's controllers on connections that only read.
+    fn observer(&self) -> Box<dyn Observer>;
+}
+
+/// A reference to a Secret with credentials.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CredentialRef {
+    /// `Kind/name` of the object that refers to it.
+    pub object: String,
+    /// Such as `spec.failureDomains[0].acsEndpoint`.
+    pub field: String,
+    pub secret: Key,
+}
+
+/// Controllers that read clouds and change nothing there: commands that would are refused before they are sent.
+pub trait Observer: Send + Sync {
+    /// Adds the controllers.
+    fn add_controllers(&self, runtime: &mut Runtime);
+
+    /// The refused commands with their parameters, each once, in order. Contains no secrets.
+    fn refused(&self) -> Vec<String>;
+}
