@@ -10,9 +10,9 @@ use crate::exit::Exit;
 use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
-    audit, backup, bundle, completion, console, delete, demo, doctor, encryption, events, generate, get,
-    init, inspect, kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server, set,
-    sim, store, top, up, upgrade, version, wait,
+    adopt, audit, backup, bundle, completion, console, delete, demo, doctor, encryption, events, generate,
+    get, init, inspect, kubeconfig, logging, manager, orphans, pause, plan, release_files, scale, server,
+    set, sim, store, top, up, upgrade, version, wait,
 };
 
 /// A Cluster API management plane in one binary: a Kubernetes API with its own durable store, and the controllers.
@@ -67,6 +67,8 @@ enum Verb {
     Resume(pause::ResumeArgs),
     /// Find drift between records, workload clusters and clouds; deletes nothing without --delete
     Orphans(orphans::Args),
+    /// Take over clusters of another management cluster: import them locked, preview, unlock or give back
+    Adopt(adopt::Args),
     /// Back up a server, running or stopped, to one file
     Backup(backup::BackupArgs),
     /// Create a data directory from a backup
@@ -160,6 +162,7 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::Pause(args) => pause::pause(&args, plugins),
         Verb::Resume(args) => pause::resume(&args, plugins),
         Verb::Orphans(args) => orphans::run(&args, plugins),
+        Verb::Adopt(args) => adopt::run(&args, plugins),
         Verb::Backup(args) => backup::backup(&args).map(done),
         Verb::Restore(args) => backup::restore(&args).map(done),
         Verb::Store(args) => store::run(&args),

@@ -7,6 +7,7 @@ use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{Deletion, KindName};
 use capstan_object::{Key, Object, ObjectMeta};
 
+use crate::adopt;
 use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
 use crate::inspect;
@@ -61,6 +62,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     args.connection.run(plugins, async |management| match &target {
         Target::Cluster(name) => {
             let cluster: Cluster = management.find(name).await?;
+            refuse_locked(&cluster)?;
             let paused = cluster.spec.paused == Some(true);
             delete(args, &management, &cluster, paused).await
         }
@@ -68,10 +70,22 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
             let machine: Machine = management.find(name).await?;
             let cluster: Option<Cluster> =
                 management.client.get(&Key::new(&management.namespace, &machine.spec.cluster_name)).await?;
+            cluster.as_ref().map_or(Ok(()), refuse_locked)?;
             let paused = cluster.is_some_and(|cluster| cluster.spec.paused == Some(true));
             delete(args, &management, &machine, paused).await
         }
     })
+}
+
+/// Refuses a cluster that is not managed here yet: deleted objects would take its machines along once it is unlocked.
+fn refuse_locked(cluster: &Cluster) -> Result<()> {
+    let name = &cluster.metadata.name;
+    match adopt::is_locked(cluster) {
+        true => bail!(
+            "cluster {name} is locked: `capstan adopt --rollback {name}` removes its objects here and nothing in the cloud"
+        ),
+        false => Ok(()),
+    }
 }
 
 async fn delete<T: Object>(args: &Args, management: &Management, object: &T, paused: bool) -> Result<Exit> {

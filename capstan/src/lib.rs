@@ -7,6 +7,7 @@
 //!
 //! Only that list and the demo's choice of a cloud (`demo/choice.rs`) name a cloud.
 
+mod adopt;
 mod apply;
 mod assembly;
 mod audit;

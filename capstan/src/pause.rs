@@ -1,11 +1,12 @@
 //! `capstan pause` and `capstan resume`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{KindName, ListOptions};
 use capstan_object::Object as _;
 use serde_json::{Value, json};
 
+use crate::adopt;
 use crate::backup::PAUSED_BY_RESTORE;
 use crate::change::patch;
 use crate::connection::{ConnectionArgs, Management};
@@ -92,6 +93,14 @@ pub fn resume(args: &ResumeArgs, plugins: &Plugins) -> Result<Exit> {
         for cluster in &clusters {
             let name =
                 if args.restored { cluster.key().to_string() } else { cluster.metadata().name.clone() };
+            if adopt::is_locked(cluster) {
+                report.finish()?;
+                bail!(
+                    "cluster {name} is locked: `capstan adopt --unlock {0}` takes it over, `capstan adopt --rollback {0}` gives it \
+                     back",
+                    cluster.metadata().name
+                );
+            }
             if cluster.spec.paused != Some(true) {
                 report.note(&format!("cluster {name} is not paused"))?;
                 continue;

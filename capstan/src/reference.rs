@@ -102,7 +102,7 @@ fn the_command_reference_is_up_to_date() {
          | exit code | meaning |\n|---|---|\n\
          | 0 | done, or nothing to do |\n\
          | 1 | failed, including wrong arguments; the error is on stderr |\n\
-         | 2 | a comparison found differences (`plan`, `orphans`) |\n\
+         | 2 | a comparison found differences (`plan`, `orphans`, `adopt`) |\n\
          | 3 | timed out |\n\
          | 4 | blocked: somebody has to act first; `capstan why` shows the fix |\n",
     );
@@ -118,7 +118,7 @@ fn the_command_reference_is_up_to_date() {
 }
 
 /// (command, has `--output`, has `--dry-run`)
-const COMMANDS: [(&str, bool, bool); 32] = [
+const COMMANDS: [(&str, bool, bool); 33] = [
     // Run until they are stopped.
     ("server", false, false),
     ("demo", false, false),
@@ -147,6 +147,7 @@ const COMMANDS: [(&str, bool, bool); 32] = [
     ("pause", true, true),
     ("resume", true, true),
     ("orphans", true, true),
+    ("adopt", true, true),
     ("backup", false, false),
     ("restore", false, true),
     // Its verbs have flags of their own.

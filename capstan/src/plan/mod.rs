@@ -5,6 +5,7 @@
 //!           └─ applied to the copy ────▶ capstan-rehearsal: created and deleted machines
 //! server ── snapshot.rs ──▶ the copy     warnings.rs: what may block the change     report.rs: output
 //! clouds ── quota, images, sizes ──────▶ capacity.rs: whether there is capacity
+//!   └───── clusters to be resumed ─────▶ cloud.rs: calls that would change something there
 //! ```
 //!
 //! Nothing is written: the copy is in this process. Secrets do not leave it, except that credentials of a cloud are used to
@@ -12,6 +13,7 @@
 
 mod capacity;
 mod changes;
+mod cloud;
 mod networks;
 mod report;
 mod snapshot;
@@ -37,6 +39,7 @@ use crate::connection::{ConnectionArgs, Management, is_unreachable};
 use crate::exit::Exit;
 use crate::output::{OutputArgs, Show as _, TextOptions, eprint_line};
 use crate::plugins::Plugins;
+use cloud::CloudPreview;
 use warnings::Before;
 
 pub use report::Plan;
@@ -67,6 +70,17 @@ pub struct Proposal {
     pub patch: Vec<change::Change>,
     /// Deleted last.
     pub delete: Vec<(KindName, Key)>,
+    /// Paused clusters to resume. This alone is no change: the plan has what follows from it, also in clouds.
+    pub resume: Vec<Resumption>,
+}
+
+/// A paused cluster to resume.
+#[derive(Debug, Clone)]
+pub struct Resumption {
+    pub kind: KindName,
+    pub key: Key,
+    /// Merge patches, sent in order.
+    pub patches: Vec<Value>,
 }
 
 /// Prints the plan; [`Exit::Differs`] if anything changes.
@@ -163,8 +177,18 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
     let mut namespaces = snapshot::namespaces(&proposal.apply, &management.namespace);
     namespaces.extend(proposal.patch.iter().map(|_| management.namespace.clone()));
     namespaces.extend(proposal.delete.iter().map(|(_, key)| key.namespace.clone()));
-    let records = snapshot::records(&management.client, &kinds, &namespaces).await?;
+    namespaces.extend(proposal.resume.iter().map(|resumed| resumed.key.namespace.clone()));
+    let mut records = snapshot::records(&management.client, &kinds, &namespaces).await?;
     let before = Before::of(&records);
+    let in_cloud = match proposal.resume.as_slice() {
+        [] => CloudPreview::default(),
+        resumed => {
+            let preview = cloud::preview(management, &records, &kinds, resumed).await?;
+            // In the simulation nobody resets what the controllers of providers reported about the pause.
+            snapshot::drop_paused_conditions(&mut records);
+            preview
+        }
+    };
     let rehearsal = Rehearsal {
         records,
         kinds,
@@ -179,8 +203,9 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
     let course = tokio::task::spawn_blocking(move || rehearse(rehearsal)).await?;
     let course = course.context("cannot simulate the change")?;
     let answers = capacity::check(&management.plugins, &management.client, &proposal.apply, &course).await;
-    let warnings = warnings::of(&management.client, &before, &course).await;
-    Ok(Plan::new(changes, course, answers, warnings))
+    let mut warnings = warnings::of(&management.client, &before, &course).await;
+    warnings.extend(in_cloud.warnings);
+    Ok(Plan::new(changes, course, answers, warnings).calling(in_cloud.calls))
 }
 
 /// Applies the change to the copy.
@@ -198,6 +223,12 @@ fn edit(proposal: Proposal, namespace: String) -> Edit {
                 let patched =
                     client.patch(&change.kind, &key, None, &Patch::Merge(change.patch.clone())).await;
                 patched.map_err(|error| format!("cannot change {} {key}: {error}", change.kind.kind))?;
+            }
+            for Resumption { kind, key, patches } in &proposal.resume {
+                for patch in patches {
+                    let resumed = client.patch(kind, key, None, &Patch::Merge(patch.clone())).await;
+                    resumed.map_err(|error| format!("cannot resume {} {key}: {error}", kind.kind))?;
+                }
             }
             for (kind, key) in &proposal.delete {
                 let deleted = client.delete(kind, key, &Deletion::default()).await;

@@ -43,6 +43,9 @@ pub struct Plan {
     deleted_clusters: BTreeSet<Key>,
     /// Steps that happen without the change.
     under_way: Vec<MachineEvent>,
+    /// Commands to clouds that change something. Known for clusters that are resumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<String>,
     /// Those of `warnings` that stop a command.
     #[serde(skip)]
     refusals: Vec<Refusal>,
@@ -83,10 +86,17 @@ impl Plan {
             reporting_providers,
             deleted_clusters,
             under_way: course.before,
+            calls: Vec::new(),
             refusals: capacity.refusals,
             warnings,
             not_modelled: NOT_MODELLED,
         }
+    }
+
+    /// With calls that providers would make.
+    #[must_use]
+    pub fn calling(self, calls: Vec<String>) -> Self {
+        Self { calls, ..self }
     }
 
     /// Why orders of a cluster would fail.
@@ -100,7 +110,7 @@ impl Plan {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.steps.is_empty()
+        self.changes.is_empty() && self.steps.is_empty() && self.calls.is_empty()
     }
 }
 
@@ -139,6 +149,7 @@ impl Show for Plan {
         let mut text = String::new();
         let changes: Vec<String> = self.changes.iter().map(changed).collect();
         section(&mut text, "changes", &changes);
+        section(&mut text, "calls to the cloud", &self.calls);
         section(&mut text, "already in progress", &lines(&self.under_way, &self.deleted_clusters));
         let drains = self.steps.iter().any(|step| is_drained(step, &self.deleted_clusters));
         let plus = if drains { " plus the time of drains" } else { "" };
@@ -230,7 +241,11 @@ fn lines(steps: &[MachineEvent], deleted: &BTreeSet<Key>) -> Vec<String> {
             MachineEventKind::Deleting => "delete",
             MachineEventKind::Deleted => "deleted",
         };
-        format!("{:>6}  {verb:7} {}", clock(step.seconds), machine_label(step, &new))
+        let why = match step.why.as_str() {
+            "" => String::new(),
+            why => format!(": not up to date: {}", capstan_view::one_line(why)),
+        };
+        format!("{:>6}  {verb:7} {}{why}", clock(step.seconds), machine_label(step, &new))
     };
     steps.iter().map(line).collect()
 }
@@ -279,7 +294,7 @@ mod tests {
             existed,
             infrastructure: None,
         };
-        MachineEvent { seconds, what, machine }
+        MachineEvent { seconds, what, machine, why: String::new() }
     }
 
     #[test]

@@ -83,6 +83,15 @@ pub async fn records(client: &Client, kinds: &Kinds, namespaces: &BTreeSet<Strin
     Ok(Records(all))
 }
 
+/// Drops the `Paused` conditions of infrastructure objects.
+pub fn drop_paused_conditions(records: &mut Records) {
+    for (_, object) in records.0.iter_mut().filter(|(kind, _)| kind.group.starts_with("infrastructure.")) {
+        if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
+            conditions.retain(|condition| condition["type"] != "Paused");
+        }
+    }
+}
+
 async fn recorded(client: &Client, kind: &KindName, namespace: &str) -> Result<Vec<Value>> {
     let found = match list(client, kind, if kind.scope == Scope::Cluster { "" } else { namespace }).await {
         // A provider that is not installed. The Cluster kind must exist.

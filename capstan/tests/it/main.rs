@@ -1,8 +1,10 @@
 //! The binary as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod adopt;
 mod audits;
 mod backups;
+mod cloudstack;
 mod demo;
 mod encryption;
 mod init;

@@ -17,7 +17,8 @@ pub fn capstan(arguments: &[&str]) -> Output {
 
 /// Stdout of a run, which must have succeeded.
 pub fn succeeded(output: Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = [&output.stdout, &output.stderr].map(|part| String::from_utf8_lossy(part).into_owned());
+    assert!(output.status.success(), "{}", printed.concat());
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_apiserver::Digest;
-use capstan_capi_types::core::{Machine, condition, label};
+use capstan_capi_types::core::{Machine, condition, label, machine};
 use capstan_harness::Clock;
-use capstan_object::{Conditions as _, Key, Object as _};
+use capstan_object::{ConditionStatus, Conditions as _, Key, Object as _};
 use capstan_provider_kit::Size;
 use capstan_store::{Event, Store};
 use parking_lot::Mutex;
@@ -57,6 +57,9 @@ pub struct MachineEvent {
     pub seconds: u64,
     pub what: MachineEventKind,
     pub machine: MachineInfo,
+    /// Why an existing machine is replaced: how it differs from what its owner wants.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 /// Machines at one time and the capacity they use.
@@ -169,6 +172,8 @@ struct Known {
     of: MachineInfo,
     deleting: bool,
     ready: bool,
+    /// The last message of its `UpToDate` condition while that was false.
+    outdated: String,
 }
 
 impl Drop for Recorder {
@@ -252,9 +257,9 @@ impl Record {
             None => {
                 if let Some(known) = self.known.remove(event.key()) {
                     if !known.deleting {
-                        self.step(MachineEventKind::Deleting, known.of.clone(), now);
+                        self.step(MachineEventKind::Deleting, known.of.clone(), known.outdated, now);
                     }
-                    self.step(MachineEventKind::Deleted, known.of, now);
+                    self.step(MachineEventKind::Deleted, known.of, String::new(), now);
                 }
             }
         }
@@ -272,21 +277,26 @@ impl Record {
             Some(found) => Some(found),
             None => self.infrastructure.as_ref().and_then(|find| find(machine)).map(Arc::new),
         };
-        for (happened, what) in [
-            (new, MachineEventKind::Created),
-            (ready && !was_ready, MachineEventKind::Ready),
-            (deleting && !was_deleting, MachineEventKind::Deleting),
+        let up_to_date = machine.status.conditions.condition(machine::condition::UP_TO_DATE);
+        let outdated = match up_to_date.filter(|it| it.status == ConditionStatus::False) {
+            Some(condition) => condition.message.clone(),
+            None => known.map(|known| known.outdated.clone()).unwrap_or_default(),
+        };
+        for (happened, what, why) in [
+            (new, MachineEventKind::Created, ""),
+            (ready && !was_ready, MachineEventKind::Ready, ""),
+            (deleting && !was_deleting, MachineEventKind::Deleting, outdated.as_str()),
         ] {
             if happened {
-                self.step(what, of.clone(), now);
+                self.step(what, of.clone(), why.to_owned(), now);
             }
         }
-        self.known.insert(key.to_owned(), Known { of, deleting, ready: ready || was_ready });
+        self.known.insert(key.to_owned(), Known { of, deleting, ready: ready || was_ready, outdated });
     }
 
-    fn step(&mut self, what: MachineEventKind, machine: MachineInfo, now: f64) {
+    fn step(&mut self, what: MachineEventKind, machine: MachineInfo, why: String, now: f64) {
         let seconds = (now - self.begun).max(0.0).round() as u64;
-        self.steps.push(MachineEvent { seconds, what, machine });
+        self.steps.push(MachineEvent { seconds, what, machine, why });
     }
 }
 

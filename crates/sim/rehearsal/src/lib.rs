@@ -11,12 +11,16 @@
 //! Nothing here connects to anything outside the process. The Cluster API controllers are the production ones; the
 //! infrastructure provider is a model of what all providers have in common, so that machines of every kind can be
 //! rehearsed. Each provider adds its `MachineModel`; other differences between clouds are not modelled.
+//!
+//! [`serve_copy`] is the copy alone, in real time: a caller runs controllers on it that only read their cloud.
 
+mod copy;
 mod events;
 mod fork;
 mod infrastructure;
 mod load;
 mod restore;
 
+pub use copy::serve_copy;
 pub use events::{Load, MachineEvent, MachineEventKind, MachineInfo, Preview, Recorder};
 pub use fork::{Edit, Kinds, Records, Rehearsal, RehearsalError, rehearse};
