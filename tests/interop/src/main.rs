@@ -23,8 +23,8 @@ use clap::{Parser, Subcommand};
 
 use bed::Flavour;
 use clouds::{
-    capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, openstack_capo, openstack_replay,
-    real_cluster,
+    capc_adopted, capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, openstack_capo,
+    openstack_replay, real_cluster,
 };
 use cluster_api::{
     clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner, schema_diff,
@@ -132,6 +132,8 @@ enum Command {
     OpenstackReplay(openstack_replay::Options),
     /// Run CAPC and our provider on simulated CloudStacks and count their calls
     CapcOnSim(capc_on_sim::Options),
+    /// Take over a cluster of CAPC on a simulated CloudStack, then scale, upgrade and delete it
+    CapcAdopted(capc_adopted::Options),
     /// Run CAPO and our provider on simulated OpenStacks and count their calls
     OpenstackCapo(openstack_capo::Options),
     /// Check with real kubeadm that it accepts our boot data
@@ -197,6 +199,7 @@ async fn run(command: Command) -> Result<()> {
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
         Command::OpenstackReplay(options) => openstack_replay::run(&options),
         Command::CapcOnSim(options) => capc_on_sim::run(options).await,
+        Command::CapcAdopted(options) => capc_adopted::run(options).await,
         Command::OpenstackCapo(options) => openstack_capo::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::RealCluster(options) => real_cluster::run(options).await,

@@ -5,7 +5,7 @@
 //! `capstan sim cloudstack`, whose machines boot by executing their user data. Then `capstan server` does the same on
 //! a cloud of its own. The clouds count calls by command, until Ready and while idle.
 
-mod manifest;
+pub mod manifest;
 pub mod report;
 mod side;
 
