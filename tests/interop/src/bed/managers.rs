@@ -66,7 +66,7 @@ const CONTROL_PLANE: Manager = Manager {
     foreign: &[],
     flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
-const CAPD: Manager = Manager {
+pub const CAPD: Manager = Manager {
     program: "capd",
     module: CLUSTER_API_TEST_MODULE,
     version: CLUSTER_API,
@@ -88,7 +88,7 @@ const CLOUDSTACK: Manager = Manager {
 };
 
 /// The OpenStack provider. It watches images of the OpenStack Resource Controller, which need not run.
-const OPENSTACK: Manager = Manager {
+pub const OPENSTACK: Manager = Manager {
     program: "capo",
     module: CAPO_MODULE,
     version: CAPO,
@@ -99,9 +99,18 @@ const OPENSTACK: Manager = Manager {
 
 /// The managers that drive an infrastructure provider.
 pub const DRIVERS: [Manager; 3] = [CORE, BOOTSTRAP, CONTROL_PLANE];
+/// The same with the feature gates of everything that our controllers support.
+pub const DRIVERS_OF_TOPOLOGIES: [Manager; 3] =
+    [with_all(CORE), with_all(BOOTSTRAP), with_all(CONTROL_PLANE)];
 pub const MANAGERS: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CAPD];
 pub const ON_CLOUDSTACK: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CLOUDSTACK];
 pub const ON_OPENSTACK: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, OPENSTACK];
+
+const fn with_all(manager: Manager) -> Manager {
+    const GATES: &str = "MachinePool=true,ClusterTopology=true,MachineTaintPropagation=true,\
+                         KubeadmBootstrapFormatIgnition=true";
+    Manager { flags: Flags::ClusterApi { feature_gates: GATES }, ..manager }
+}
 
 impl Manager {
     /// Its manifests, rendered by kustomize. Cached: rendering takes seconds.
