@@ -28,7 +28,7 @@ use clouds::{
 };
 use cluster_api::{
     clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner, schema_diff,
-    upstream,
+    topology_diff, upstream,
 };
 use first_use::{bad_day, demo, mend, picture, quick_start};
 use kubernetes::{
@@ -98,6 +98,8 @@ enum Command {
     SchemaVerdicts(verdicts::Options),
     /// Compare our CRDs with those in the upstream modules
     SchemaDiff(schema_diff::Options),
+    /// Compare the objects of ClusterClass topologies with those of upstream's controller
+    TopologyDiff(topology_diff::Options),
     /// Replay upstream's recorded MachineDeployment rollouts with our planner
     PlannerGoldens(planner::Options),
     /// Convert random objects between v1beta1 and v1beta2 and compare with upstream
@@ -182,6 +184,7 @@ async fn run(command: Command) -> Result<()> {
         Command::RawParity(options) => raw::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::SchemaDiff(options) => schema_diff::run(&options),
+        Command::TopologyDiff(options) => topology_diff::run(options).await,
         Command::PlannerGoldens(options) => planner::run(&options),
         Command::ConversionGoldens(options) => conversion_goldens::run(&options),
         Command::CorefileGoldens(options) => corefile_goldens::run(&options),

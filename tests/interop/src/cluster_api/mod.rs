@@ -8,4 +8,5 @@ pub mod kubeadm_accepts;
 pub mod manager;
 pub mod planner;
 pub mod schema_diff;
+pub mod topology_diff;
 pub mod upstream;
