@@ -317,7 +317,8 @@ impl Renderer<'_> {
                     None if self.missing_key_is_error => {
                         return Err(format!("map has no entry for key {name:?}"));
                     }
-                    None => Value::Nil,
+                    // As Go: what follows a missing key is missing too, and only a null has no fields.
+                    None => return Ok(Value::Nil),
                 },
                 Value::Nil => return Err(format!("nil pointer evaluating interface {{}}.{name}")),
                 other => return Err(format!("can't evaluate field {name} in type {}", other.kind())),

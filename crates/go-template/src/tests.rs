@@ -170,7 +170,6 @@ fn wrong_templates_are_errors_with_a_line() {
         ("{{ }}", "line 1: missing value for command"),
         ("{{ now }}", "line 1: function \"now\" not defined"),
         ("{{ env \"HOME\" }}", "line 1: function \"env\" not defined"),
-        ("{{ .missing.deeper }}", "line 1: nil pointer evaluating interface {}.deeper"),
         ("{{ .empty.deeper }}", "line 1: can't evaluate field deeper in type string"),
         ("{{ $x }}", "line 1: undefined variable: $x"),
         (
@@ -188,6 +187,15 @@ fn wrong_templates_are_errors_with_a_line() {
     ] {
         assert_eq!(render(template, &data()).expect_err(template).to_string(), message, "{template}");
     }
+}
+
+#[test]
+fn fields_of_a_missing_key_are_missing_and_a_null_has_none() {
+    let data = json!({"null": null});
+    assert_eq!(render("{{ .missing.deeper.still }}", &data), Ok("<no value>".to_owned()));
+    assert_eq!(render("{{ if .missing.deeper }}a{{ else }}b{{ end }}", &data), Ok("b".to_owned()));
+    let error = render("{{ .null.deeper }}", &data).map_err(|error| error.to_string());
+    assert_eq!(error, Err("line 1: nil pointer evaluating interface {}.deeper".to_owned()));
 }
 
 #[test]

@@ -168,7 +168,10 @@ fn only_spec_and_metadata_can_be_patched() {
 fn what_cannot_be_applied_names_the_patch() {
     for (change, why) in [
         (json!({"op": "add", "path": "/spec/no/such", "value": 1}), "doc is missing path"),
-        (json!({"op": "add", "path": "/spec/x", "valueFrom": {"template": "{{ .a.b }}"}}), "nil pointer"),
+        (
+            json!({"op": "add", "path": "/spec/x", "valueFrom": {"template": "{{ fail \"no\" }}"}}),
+            "error calling fail",
+        ),
         (json!({"op": "add", "path": "/spec/x", "valueFrom": {"template": "a: b: c"}}), "renders to no YAML"),
         (
             json!({"op": "add", "path": "/spec/x", "valueFrom": {"variable": "deep.list[9]"}}),
