@@ -98,12 +98,15 @@ pub(super) fn copy_of_template(template: &External, cluster: &Cluster, name: &st
         annotations.remove(LAST_APPLIED);
         annotations.remove(annotation::CONVERSION_DATA);
     }
-    let body = json!({
+    let mut body = json!({
         "apiVersion": template.kind.api_version(),
         "kind": template.kind.kind,
         "metadata": metadata(template, cluster, name, &source, labels, &Texts::new(), &OwnerReference::to(cluster)),
-        "spec": template.value()["spec"],
     });
+    // A template may have no spec, and null would be refused.
+    if let Some(spec) = template.value().get("spec") {
+        body["spec"] = spec.clone();
+    }
     Intent { kind: template.kind.clone(), body }
 }
 
