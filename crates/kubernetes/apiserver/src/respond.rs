@@ -238,7 +238,7 @@ fn string_end(object: &[u8], mut at: usize) -> Option<usize> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes)
+    capstan_transport::json::parse(bytes)
         .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))
 }
 

@@ -11,6 +11,7 @@
 
 mod body;
 mod error;
+pub mod json;
 mod watch;
 
 use std::sync::Arc;

@@ -34,7 +34,7 @@ impl Dynamic {
 
     /// The whole object, without `managedFields`.
     pub fn value(&self) -> Result<Value, serde_json::Error> {
-        serde_json::from_slice(&self.text)
+        capstan_transport::json::parse(&self.text)
     }
 
     /// The object read as a type: the fields a contract names and nothing else.
