@@ -5,14 +5,12 @@ use capstan_controller::{Effect, KindName};
 use capstan_object::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-use crate::contract::{External, definition_name};
+use crate::contract::{External, kind_name};
 
 /// The kind of objects cloned from a template: its kind without the suffix.
 pub fn kind_of(template: &External) -> KindName {
     let kind = template.kind.kind.strip_suffix(TEMPLATE_SUFFIX).unwrap_or(&template.kind.kind);
-    let name = definition_name(&template.kind.group, kind);
-    let plural = name.split('.').next().unwrap_or_default();
-    KindName::namespaced(template.kind.group.as_ref(), template.kind.version.as_ref(), kind, plural)
+    kind_name(&template.kind.group, &template.kind.version, kind)
 }
 
 /// A reference to a clone.

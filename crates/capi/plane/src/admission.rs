@@ -9,6 +9,7 @@ use capstan_apiserver::admission::{
 use capstan_apiserver::auth::{Attributes, Authorizer, ObjectSource, User, key};
 use capstan_apiserver::status::{Result, Status};
 use capstan_capi_types::conversion::Converter;
+use capstan_controller::KindName;
 use capstan_object::{Key, Kind};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -43,15 +44,15 @@ impl InProcess {
         let hub = hub(&kind);
         let prefix = prefix(&object).to_owned();
         let old = old_in_version(attributes, &hub, forms).await?;
+        let others = Stored { admission: self, user: &attributes.user, forms };
+        let subject = subject(&kind, attributes, &prefix);
         if attributes.kind.version == kind.version {
-            let defaulted =
-                self.rules.apply_defaults(subject(&kind, attributes, &prefix), &mut object, old.as_deref());
+            let defaulted = self.rules.apply_defaults(subject, &mut object, old.as_deref(), &others).await;
             attributes.object = Some(object);
             return defaulted.map(|_| ());
         }
         let mut in_hub = converted(object.clone(), &hub, forms).await?;
-        let added =
-            self.rules.apply_defaults(subject(&kind, attributes, &prefix), &mut in_hub, old.as_deref())?;
+        let added = self.rules.apply_defaults(subject, &mut in_hub, old.as_deref(), &others).await?;
         // Without defaults to add, no conversion back is needed.
         attributes.object =
             Some(if added { converted(in_hub, &attributes.kind, forms).await? } else { object });
@@ -59,11 +60,14 @@ impl InProcess {
     }
 
     async fn check(&self, attributes: &AdmissionAttributes, forms: &dyn Representations) -> Result<()> {
+        if attributes.operation == Operation::Delete && attributes.subresource.is_empty() {
+            return self.check_deletion(attributes, forms).await;
+        }
         let (Some(kind), Some(object)) = (self.kind_with_rules(attributes), &attributes.object) else {
             return Ok(());
         };
         let subject = subject(&kind, attributes, prefix(object));
-        let others = Stored { admission: self, user: &attributes.user };
+        let others = Stored { admission: self, user: &attributes.user, forms };
         match attributes.subresource.as_str() {
             "" => {
                 let hub = hub(&kind);
@@ -73,7 +77,11 @@ impl InProcess {
                     Cow::Owned(converted(object.clone(), &hub, forms).await?)
                 };
                 let old = old_in_version(attributes, &hub, forms).await?;
-                self.rules.validate(subject, &object, old.as_deref(), &others).await
+                let warnings = self.rules.validate(subject, &object, old.as_deref(), &others).await?;
+                for warning in warnings {
+                    attributes.warnings.add(warning);
+                }
+                Ok(())
             }
             "scale" => {
                 let result = self.rules.validate_scale(subject, object, &others).await;
@@ -81,6 +89,18 @@ impl InProcess {
             }
             _ => Ok(()),
         }
+    }
+
+    async fn check_deletion(
+        &self,
+        attributes: &AdmissionAttributes,
+        forms: &dyn Representations,
+    ) -> Result<()> {
+        let resource = &attributes.resource;
+        let kind = self.rules.kind_of(&resource.group, &resource.resource);
+        let Some(kind) = kind.filter(|kind| self.rules.validates_deletion(kind)) else { return Ok(()) };
+        let others = Stored { admission: self, user: &attributes.user, forms };
+        self.rules.validate_deletion(subject(&kind, attributes, ""), &others).await
     }
 }
 
@@ -138,10 +158,15 @@ async fn converted(object: Value, kind: &GroupVersionKind, forms: &dyn Represent
     forms.convert(object, kind).await
 }
 
+fn group_version_kind(kind: &KindName) -> GroupVersionKind {
+    GroupVersionKind::new(&*kind.group, &*kind.version, &*kind.kind)
+}
+
 /// Reads other objects directly from the store.
 struct Stored<'r> {
     admission: &'r InProcess,
     user: &'r User,
+    forms: &'r dyn Representations,
 }
 
 impl RelatedObjects for Stored<'_> {
@@ -153,6 +178,28 @@ impl RelatedObjects for Stored<'_> {
             _ => Converter::default().convert(Arc::unwrap_or_clone(found), kind.version),
         });
         Box::pin(std::future::ready(hub.transpose().map_err(|error| Status::internal(error.to_string()))))
+    }
+
+    fn find<'a>(&'a self, kind: &'a KindName, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
+        Box::pin(async move {
+            let found =
+                self.forms.objects(&group_version_kind(kind), &key.namespace, Some(&key.name)).await?;
+            Ok(found.into_iter().next())
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        kind: &'a KindName,
+        namespace: &'a str,
+        labels: &'a [(&'a str, &'a str)],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        Box::pin(async move {
+            let mut found = self.forms.objects(&group_version_kind(kind), namespace, None).await?;
+            let has = |object: &Value, name: &str, value: &str| object["metadata"]["labels"][name] == value;
+            found.retain(|object| labels.iter().all(|(name, value)| has(object, name, value)));
+            Ok(found)
+        })
     }
 
     fn may_get<'a>(&'a self, kind: &'a Kind, of: &'a Key) -> BoxFuture<'a, Result<bool, Status>> {

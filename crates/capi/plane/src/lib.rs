@@ -11,6 +11,8 @@
 //! controllers.
 
 mod admission;
+mod arrival;
+mod class;
 mod controllers;
 mod conversion;
 mod extensions;

@@ -10,7 +10,7 @@
 
 use capstan_apiserver::status::Status;
 use capstan_capi_types::conversion::{ConversionError, Converter};
-use capstan_controller::{Client, KindName};
+use capstan_controller::{Client, KindName, ListOptions};
 use capstan_object::{Key, Kind, Scope};
 use capstan_provider_kit::ProviderVersions;
 use futures::future::BoxFuture;
@@ -145,38 +145,54 @@ impl Reviewer {
     }
 
     /// Applies defaults: returns a review with a patch.
-    pub fn default(&self, review: Value) -> Result<Value, NotAReview> {
+    pub async fn default(&self, review: Value) -> Result<Value, NotAReview> {
         let request = Request::read(review)?;
         let Some(kind) = self.kind_with_rules(&request).filter(|_| request.sub_resource.is_empty()) else {
-            return Ok(answer(&request.uid, Ok(None)));
+            return Ok(answer(&request.uid, Ok(Answer::default())));
         };
-        let result = request.in_version(&kind).and_then(|()| {
-            let mut object = request.object.clone();
-            self.rules.apply_defaults(request.subject(&kind), &mut object, request.old())?;
-            let mut patch = Vec::new();
-            differences(&request.object, &object, "", &mut patch);
-            Ok(Some(patch).filter(|patch| !patch.is_empty()))
-        });
-        Ok(answer(&request.uid, result))
+        let result = self.patch(&request, &kind).await;
+        Ok(answer(&request.uid, result.map(|patch| Answer { patch, ..Answer::default() })))
+    }
+
+    /// The changes that defaults make.
+    async fn patch(&self, request: &Request, kind: &Kind) -> Result<Vec<Value>, Status> {
+        request.in_version(kind)?;
+        let others = Read { client: &self.client, user: &request.user_info };
+        let mut object = request.object.clone();
+        self.rules.apply_defaults(request.subject(kind), &mut object, request.old(), &others).await?;
+        let mut patch = Vec::new();
+        differences(&request.object, &object, "", &mut patch);
+        Ok(patch)
     }
 
     pub async fn validate(&self, review: Value) -> Result<Value, NotAReview> {
         let request = Request::read(review)?;
-        let Some(kind) = self.kind_with_rules(&request) else { return Ok(answer(&request.uid, Ok(None))) };
-        let subject = request.subject(&kind);
+        let result = self.verdict(&request).await;
+        Ok(answer(&request.uid, result.map(|warnings| Answer { warnings, ..Answer::default() })))
+    }
+
+    /// Warnings about a request, or why it is rejected.
+    async fn verdict(&self, request: &Request) -> Result<Vec<String>, Status> {
         let others = Read { client: &self.client, user: &request.user_info };
-        let result = match request.sub_resource.as_str() {
-            "" => match request.in_version(&kind) {
-                Ok(()) => self.rules.validate(subject, &request.object, request.old(), &others).await,
-                Err(status) => Err(status),
-            },
+        if request.operation == "DELETE" && request.sub_resource.is_empty() {
+            let kind = self.rules.kind_of(&request.resource.group, &request.resource.resource);
+            let Some(kind) = kind else { return Ok(Vec::new()) };
+            return self.rules.validate_deletion(request.subject(&kind), &others).await.map(|()| Vec::new());
+        }
+        let Some(kind) = self.kind_with_rules(request) else { return Ok(Vec::new()) };
+        let subject = request.subject(&kind);
+        match request.sub_resource.as_str() {
+            "" => {
+                request.in_version(&kind)?;
+                self.rules.validate(subject, &request.object, request.old(), &others).await
+            }
             "scale" => {
                 let result = self.rules.validate_scale(subject, &request.object, &others).await;
+                let result = result.map(|()| Vec::new());
                 result.map_err(|why| Status::forbidden(kind.group, kind.plural, subject.name, why))
             }
-            _ => Ok(()),
-        };
-        Ok(answer(&request.uid, result.map(|()| None)))
+            _ => Ok(Vec::new()),
+        }
     }
 
     pub fn convert(&self, mut review: Value) -> Result<Value, NotAReview> {
@@ -206,15 +222,26 @@ impl Reviewer {
     }
 }
 
-/// A review response: allowed, with a patch if there is one, or rejected.
-fn answer(uid: &str, result: Result<Option<Vec<Value>>, Status>) -> Value {
+/// What a review response says beside yes.
+#[derive(Default)]
+struct Answer {
+    patch: Vec<Value>,
+    warnings: Vec<String>,
+}
+
+/// A review response: allowed, with a patch and warnings if there are any, or rejected.
+fn answer(uid: &str, result: Result<Answer, Status>) -> Value {
     let mut response = Map::from_iter([("uid".to_owned(), uid.into())]);
     response.insert("allowed".to_owned(), result.is_ok().into());
     match result {
-        Ok(None) => {}
-        Ok(Some(patch)) => {
-            response.insert("patchType".to_owned(), "JSONPatch".into());
-            response.insert("patch".to_owned(), base64(&Value::Array(patch)).into());
+        Ok(Answer { patch, warnings }) => {
+            if !patch.is_empty() {
+                response.insert("patchType".to_owned(), "JSONPatch".into());
+                response.insert("patch".to_owned(), base64(&Value::Array(patch)).into());
+            }
+            if !warnings.is_empty() {
+                response.insert("warnings".to_owned(), warnings.into());
+            }
         }
         Err(status) => {
             response.insert("status".to_owned(), status.to_json());
@@ -258,9 +285,31 @@ struct Read<'r> {
 impl RelatedObjects for Read<'_> {
     fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
         Box::pin(async move {
-            let reply = self.client.get_raw(&(*kind).into(), key).await;
+            let kind = KindName::from(*kind);
+            self.find(&kind, key).await
+        })
+    }
+
+    fn find<'a>(&'a self, kind: &'a KindName, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
+        Box::pin(async move {
+            let reply = self.client.get_raw(kind, key).await;
             let parsed = reply.and_then(|reply| reply.map(|reply| reply.parse()).transpose());
-            parsed.map_err(|error| Status::internal(format!("{} {key} cannot be read: {error}", kind.plural)))
+            parsed.map_err(|error| Status::internal(format!("{kind} {key} cannot be read: {error}")))
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        kind: &'a KindName,
+        namespace: &'a str,
+        labels: &'a [(&'a str, &'a str)],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        Box::pin(async move {
+            let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let options = ListOptions { labels: labels.join(","), ..ListOptions::default() };
+            let found = self.client.list::<Value>(kind, namespace, &options).await;
+            let found = found.map_err(|error| Status::internal(format!("{kind} cannot be listed: {error}")));
+            found.map(|list| list.items)
         })
     }
 

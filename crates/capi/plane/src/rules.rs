@@ -7,13 +7,14 @@ use capstan_capi_types::admission::{self, AdmissionError, Features, FieldError};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, ClusterClass};
 use capstan_capi_types::ipam::{IPAddress, IPAddressClaim};
+use capstan_controller::KindName;
 use capstan_object::{Key, Kind, Object};
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::controllers::Group;
-use crate::secrets;
+use crate::{class, secrets};
 
 /// The subject of a request.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,17 @@ pub struct Subject<'a> {
 pub trait RelatedObjects: Send + Sync {
     /// An object in the version of `kind`.
     fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>>;
+
+    /// An object of any kind; none if the kind is not served.
+    fn find<'a>(&'a self, kind: &'a KindName, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>>;
+
+    /// Objects of a kind with these labels, in a namespace or in all.
+    fn list<'a>(
+        &'a self,
+        kind: &'a KindName,
+        namespace: &'a str,
+        labels: &'a [(&'a str, &'a str)],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 
     /// Whether whoever sent the request may read an object.
     fn may_get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<bool, Status>>;
@@ -81,41 +93,67 @@ impl Rules {
     }
 
     /// Applies defaults; returns whether anything changed.
-    pub fn apply_defaults(
+    pub async fn apply_defaults(
         &self,
         subject: Subject<'_>,
         object: &mut Value,
         old: Option<&Value>,
+        others: &dyn RelatedObjects,
     ) -> Result<bool, Status> {
         let Some(rules) = self.of(subject) else { return Ok(false) };
-        (rules.default)(object, old).map_err(|error| subject.refused(error))
+        let mut added = (rules.default)(object, old).map_err(|error| subject.refused(error))?;
+        if subject.is::<Cluster>() && self.features.cluster_topology {
+            // Boxed: other kinds do not pay for its state.
+            added |= Box::pin(class::default_variables(subject, object, old, others)).await?;
+        }
+        Ok(added)
     }
 
-    /// Validates an object, or the update from `old` to it.
+    /// Validates an object, or the update from `old` to it. Returns warnings for the client.
     pub async fn validate(
         &self,
         subject: Subject<'_>,
         object: &Value,
         old: Option<&Value>,
         others: &dyn RelatedObjects,
-    ) -> Result<(), Status> {
-        let Some(rules) = self.of(subject) else { return Ok(()) };
+    ) -> Result<Vec<String>, Status> {
+        let Some(rules) = self.of(subject) else { return Ok(Vec::new()) };
         let result = (rules.validate)(object, old, &self.features);
         let mut errors = result.map_err(|error| subject.refused(error))?;
-        let addresses = IPAddress::KIND;
-        if old.is_none() && (subject.group, subject.kind) == (addresses.group, addresses.kind) {
+        let mut warnings = Vec::new();
+        if old.is_none() && subject.is::<IPAddress>() {
             errors.extend(from_another_pool(subject, object, others).await?);
         }
-        let clusters = Cluster::KIND;
-        if errors.is_empty() && (subject.group, subject.kind) == (clusters.group, clusters.kind) {
-            errors.extend(against_class(subject, object, old, others).await?);
+        if subject.is::<Cluster>() && self.features.cluster_topology {
+            let found = class::validate_cluster(subject, object, old, others, &mut warnings);
+            errors.extend(Box::pin(found).await?);
+        }
+        if let Some(old) = old.filter(|_| subject.is::<ClusterClass>()) {
+            errors.extend(Box::pin(class::validate_class(subject, object, old, others)).await?);
         }
         let uses = |object: &Value| (rules.secrets)(object).map_err(|error| subject.refused(error));
         let before = old.map(uses).transpose()?.unwrap_or_default();
         errors.extend(secrets::forbidden(subject.namespace, &uses(object)?, &before, others).await?);
         match errors.as_slice() {
-            [] => Ok(()),
+            [] => Ok(warnings),
             errors => Err(Status::invalid(subject.group, subject.kind, subject.name, errors)),
+        }
+    }
+
+    /// Whether there are rules about the deletion of a kind.
+    pub fn validates_deletion(&self, kind: &Kind) -> bool {
+        *kind == ClusterClass::KIND && self.known.iter().any(|rules| rules.kind == *kind)
+    }
+
+    /// Validates the deletion of an object.
+    pub async fn validate_deletion(
+        &self,
+        subject: Subject<'_>,
+        others: &dyn RelatedObjects,
+    ) -> Result<(), Status> {
+        match subject.is::<ClusterClass>() && self.of(subject).is_some() {
+            true => Box::pin(class::validate_deletion(subject, others)).await,
+            false => Ok(()),
         }
     }
 
@@ -126,10 +164,10 @@ impl Rules {
         scale: &Value,
         others: &dyn RelatedObjects,
     ) -> Result<(), &'static str> {
-        let kind = KubeadmControlPlane::KIND;
-        if (subject.group, subject.kind) != (kind.group, kind.kind) {
+        if !subject.is::<KubeadmControlPlane>() {
             return Ok(());
         }
+        let kind = KubeadmControlPlane::KIND;
         let key = Key::new(subject.namespace, subject.name);
         let Ok(Some(control_plane)) = others.get(&kind, &key).await else { return Ok(()) };
         let Ok(control_plane) = KubeadmControlPlane::deserialize(control_plane) else { return Ok(()) };
@@ -152,46 +190,11 @@ async fn from_another_pool(
     Ok(admission::pool_differs_from_claim(&address, &claim))
 }
 
-/// What the class of a cluster says about it. A class that is not there yet, or that changed just now, says nothing: the
-/// controller reports then what does not fit.
-async fn against_class(
-    subject: Subject<'_>,
-    object: &Value,
-    old: Option<&Value>,
-    others: &dyn RelatedObjects,
-) -> Result<Vec<FieldError>, Status> {
-    let Ok(mut cluster) = Cluster::deserialize(object) else { return Ok(Vec::new()) };
-    let reference = &cluster.spec.topology.class_ref;
-    if !cluster.has_topology() || reference.name.is_empty() || cluster.metadata.is_deleting() {
-        return Ok(Vec::new());
-    }
-    let namespace =
-        if reference.namespace.is_empty() { subject.namespace } else { reference.namespace.as_str() };
-    let key = Key::new(namespace, reference.name.as_str());
-    let class = others.get(&ClusterClass::KIND, &key).await?;
-    let Some(Ok(class)) = class.map(ClusterClass::deserialize) else { return Ok(Vec::new()) };
-    if class.metadata.generation != class.status.observed_generation {
-        return Ok(Vec::new());
-    }
-    if let Err(errors) = admission::default_variables(&mut cluster.spec.topology, &class) {
-        return Ok(errors);
-    }
-    let old = old.and_then(|old| Cluster::deserialize(old).ok());
-    let mut errors = admission::validate_with_class(&cluster, old.as_ref(), &class);
-    let before = old.as_ref().map(|old| &old.spec.topology.class_ref).filter(|old| !old.name.is_empty());
-    if let Some(before) = before.filter(|before| **before != cluster.spec.topology.class_ref) {
-        let namespace =
-            if before.namespace.is_empty() { subject.namespace } else { before.namespace.as_str() };
-        let key = Key::new(namespace, before.name.as_str());
-        let before = others.get(&ClusterClass::KIND, &key).await?;
-        if let Some(Ok(before)) = before.map(ClusterClass::deserialize) {
-            errors.extend(admission::incompatibilities(&before, &class));
-        }
-    }
-    Ok(errors)
-}
-
 impl Subject<'_> {
+    fn is<T: Object>(self) -> bool {
+        (self.group, self.kind) == (T::KIND.group, T::KIND.kind)
+    }
+
     fn refused(self, error: AdmissionError) -> Status {
         match error {
             AdmissionError::Shape { .. } => Status::bad_request(error.to_string()),

@@ -11,7 +11,8 @@ use capstan_schema::{Schema, default, golang, prune, validate};
 use serde_json::{Map, Value, json};
 
 use crate::core::cluster_class::{
-    ClusterClassStatusVariable, ClusterClassStatusVariableDefinition, ClusterClassVariable, DEFINED_INLINE,
+    ClusterClassStatusVariable, ClusterClassStatusVariableDefinition, ClusterClassVariable, DEFAULT_REASON,
+    DEFINED_INLINE, VALIDATIONS, VariableSchema,
 };
 use crate::core::topology::ClusterVariable;
 
@@ -258,7 +259,7 @@ pub fn definitions_with(
             from: from.to_owned(),
             required: Some(variable.required.unwrap_or(false)),
             deprecated_v1beta1_metadata: variable.deprecated_v1beta1_metadata.clone(),
-            schema: variable.schema.clone(),
+            schema: with_reasons(variable.schema.clone()),
         };
         match all.iter_mut().find(|known| known.name == variable.name) {
             Some(known) => {
@@ -276,6 +277,16 @@ pub fn definitions_with(
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
+}
+
+/// The API server adds the default reason to rules of the variable itself. What extensions define gets it here, so that
+/// the status that is written is the one that is read.
+fn with_reasons(mut schema: VariableSchema) -> VariableSchema {
+    let rules = schema.open_api_v3_schema.get_mut(VALIDATIONS).and_then(Value::as_array_mut);
+    for rule in rules.into_iter().flatten().filter_map(Value::as_object_mut) {
+        rule.entry("reason").or_insert_with(|| DEFAULT_REASON.into());
+    }
+    schema
 }
 
 fn differ(one: &ClusterClassStatusVariableDefinition, other: &ClusterClassStatusVariableDefinition) -> bool {
@@ -426,6 +437,25 @@ mod tests {
         }
         let errors = with_defaults(&values(json!({"nope": 1})), &class(), true, "v").expect_err("unknown");
         assert_eq!(errors[0].to_string(), "v[nope]: Invalid value: \"1\": variable is not defined");
+    }
+
+    #[test]
+    fn rules_of_a_variable_have_a_reason_and_rules_of_its_fields_need_none() {
+        let rule = || json!([{"rule": "true"}, {"rule": "self > 1", "reason": "FieldValueForbidden"}]);
+        let schema = json!({
+            "type": "object", "x-kubernetes-validations": rule(),
+            "properties": {"size": {"type": "integer", "x-kubernetes-validations": rule()}},
+        });
+        let found = definitions(&[definition("a", false, schema)]);
+        let found = &found[0].definitions[0].schema.open_api_v3_schema;
+        assert_eq!(
+            found["x-kubernetes-validations"],
+            json!([
+                {"rule": "true", "reason": "FieldValueInvalid"},
+                {"rule": "self > 1", "reason": "FieldValueForbidden"},
+            ])
+        );
+        assert_eq!(found["properties"]["size"]["x-kubernetes-validations"], rule());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use capstan_controller::KindName;
 use capstan_object::{ObjectMeta, object};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,11 @@ fn parsed(version: &str) -> Option<(u8, u32, u32)> {
 /// The CRD name of a kind, which the contract fixes: plural and group.
 pub fn definition_name(group: &str, kind: &str) -> String {
     format!("{}.{group}", plural(&kind.to_lowercase()))
+}
+
+/// A kind of a provider, whose plural the contract fixes.
+pub fn kind_name(group: &str, version: &str, kind: &str) -> KindName {
+    KindName::namespaced(group, version, kind, plural(&kind.to_lowercase()))
 }
 
 /// The English plural of a kind.

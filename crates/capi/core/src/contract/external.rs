@@ -5,7 +5,7 @@ use capstan_controller::{KindName, ObjectRef, ObserveError, View};
 use capstan_object::{Condition, Conditions, Key, ObjectMeta};
 use serde_json::Value;
 
-use super::definition::{ContractVersion, Definition, definition_name, served};
+use super::definition::{ContractVersion, Definition, definition_name, kind_name, served};
 use super::field_error::FieldError;
 use crate::conditions;
 
@@ -129,8 +129,7 @@ pub async fn look_up(
             ContractVersion::V1Beta1.label()
         )));
     };
-    let plural = name.split('.').next().unwrap_or_default();
-    let kind = KindName::namespaced(reference.api_group.as_str(), version, reference.kind.as_str(), plural);
+    let kind = kind_name(&reference.api_group, &version, &reference.kind);
     let key = Key::new(namespace, reference.name.as_str());
     let Some(object) = view.external(&kind, &key).await? else {
         return Ok(Lookup::Missing);

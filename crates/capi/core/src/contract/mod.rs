@@ -16,7 +16,7 @@ mod field_error;
 mod fields;
 mod ownership;
 
-pub use definition::{ContractVersion, Definition, definition_name, served};
+pub use definition::{ContractVersion, Definition, definition_name, kind_name, served};
 pub use external::{External, Lookup, contract_version, look_up};
 pub use field_error::FieldError;
 pub use fields::{

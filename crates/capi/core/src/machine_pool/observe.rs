@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::cluster::condition::CONTROL_PLANE_INITIALIZED;
 use capstan_capi_types::core::{Cluster, Machine, MachinePool, label};
-use capstan_controller::{KindName, ObserveError, View, Wake};
+use capstan_controller::{ObserveError, View, Wake};
 use capstan_object::{Conditions, Key, Object};
 
 use super::cluster_of;
 use super::observed::{Observed, ObservedNodes};
-use crate::contract::{Definition, External, InfrastructurePool, definition_name, look_up};
+use crate::contract::{Definition, External, InfrastructurePool, definition_name, kind_name, look_up};
 use crate::workload::{NodeError, Nodes};
 
 pub(super) async fn observe(
@@ -63,11 +63,10 @@ async fn infrastructure_machines(
     let Some(kind) = reported.filter(|kind| !kind.is_empty()) else { return Ok(None) };
     let of_pool = &infrastructure.kind;
     let name = definition_name(&of_pool.group, &kind);
-    if view.get::<Definition>(&Key::new("", name.as_str()))?.is_none() {
+    if view.get::<Definition>(&Key::new("", name))?.is_none() {
         return Ok(None);
     }
-    let plural = name.split('.').next().unwrap_or_default();
-    let kind = KindName::namespaced(of_pool.group.as_ref(), of_pool.version.as_ref(), kind, plural);
+    let kind = kind_name(&of_pool.group, &of_pool.version, &kind);
     let meta = &pool.metadata;
     let value = label::value(&meta.name);
     let mut found = Vec::new();

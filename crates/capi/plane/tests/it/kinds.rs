@@ -159,7 +159,13 @@ async fn a_cluster_is_validated_against_its_class_once_that_is_reconciled() {
         fields.remove("name");
     }
     let variables = json!([{"name": "flavor", "definitions": [definition]}]);
-    let status = Patch::Merge(json!({"status": {"observedGeneration": 1, "variables": variables}}));
+    let ready = json!({
+        "type": "VariablesReady", "status": "True", "reason": "VariablesReady", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let status = Patch::Merge(
+        json!({"status": {"observedGeneration": 1, "variables": variables, "conditions": [ready]}}),
+    );
     let key = Key::new("default", "quick");
     client.patch(&classes, &key, Some("status"), &status).await.expect("a status");
     let refused = client.create(&clusters, "default", &cluster("late", wrong)).await.expect_err("a number");

@@ -2,6 +2,7 @@
 //! calls leave the process.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod class_of_fakes;
 mod extensions;
 mod filter;
 mod kinds;
@@ -9,3 +10,4 @@ mod lifecycle;
 mod plane;
 mod reviews;
 mod secrets;
+mod topologies;

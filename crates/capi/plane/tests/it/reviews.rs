@@ -4,9 +4,11 @@ use base64::Engine as _;
 use capstan_apiserver::Server;
 use capstan_capi_plane::{Reviewer, Rules};
 use capstan_capi_types::conversion::Converter;
+use capstan_controller::{Client, Patch};
+use capstan_object::Key;
 use serde_json::{Value, json};
 
-use crate::plane::management;
+use crate::plane::{core, management};
 
 async fn reviewer() -> (Server, Reviewer) {
     let (plane, client) = management().await;
@@ -39,7 +41,8 @@ fn object(cluster: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn defaults_are_a_minimal_patch() {
     let (_plane, reviewer) = reviewer().await;
-    let answer = reviewer.default(review("CREATE", "machines", machine(), object("c"), Value::Null)).unwrap();
+    let create = review("CREATE", "machines", machine(), object("c"), Value::Null);
+    let answer = reviewer.default(create).await.unwrap();
     assert_eq!((&answer["response"]["uid"], &answer["response"]["allowed"]), (&json!("u"), &json!(true)));
     let patch = answer["response"]["patch"].as_str().expect("a patch");
     let patch = base64::engine::general_purpose::STANDARD.decode(patch).expect("base64");
@@ -52,7 +55,8 @@ async fn defaults_are_a_minimal_patch() {
             {"op": "replace", "path": "/spec/version", "value": "v1.34.0"},
         ])
     );
-    let answer = reviewer.default(review("DELETE", "machines", machine(), Value::Null, object("c"))).unwrap();
+    let delete = review("DELETE", "machines", machine(), Value::Null, object("c"));
+    let answer = reviewer.default(delete).await.unwrap();
     assert_eq!(answer["response"], json!({"uid": "u", "allowed": true}));
 }
 
@@ -94,6 +98,85 @@ async fn a_conversion_review_converts_all_objects_or_none() {
     assert_eq!(answer["response"]["result"]["status"], "Failure");
     for nonsense in [json!(null), json!([]), json!({"kind": "AdmissionReview"}), ask(json!("no list"))] {
         assert!(reviewer.convert(nonsense.clone()).is_err(), "{nonsense}");
-        assert!(reviewer.default(nonsense.clone()).is_err(), "{nonsense}");
+        assert!(reviewer.default(nonsense.clone()).await.is_err(), "{nonsense}");
     }
+}
+
+fn class() -> Value {
+    let template = |kind: &str| json!({"templateRef": {"apiVersion": "g/v1", "kind": kind, "name": "t"}});
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+        "metadata": {"name": "k", "namespace": "default"},
+        "spec": {
+            "infrastructure": template("ATemplate"),
+            "controlPlane": template("BTemplate"),
+            "variables": [
+                {"name": "size", "required": false, "schema": {"openAPIV3Schema": {"type": "integer", "default": 3}}},
+            ],
+        },
+    })
+}
+
+/// Creates a class whose controller has seen its variables.
+async fn reconciled_class(client: &Client) {
+    let classes = core("ClusterClass", "clusterclasses");
+    client.create(&classes, "default", &class()).await.expect("a class");
+    let definition =
+        json!({"from": "inline", "required": false, "schema": class()["spec"]["variables"][0]["schema"]});
+    let status = json!({"status": {
+        "observedGeneration": 1,
+        "variables": [{"name": "size", "definitionsConflict": false, "definitions": [definition]}],
+        "conditions": [{
+            "type": "VariablesReady", "status": "True", "reason": "VariablesReady",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "",
+        }],
+    }});
+    let key = Key::new("default", "k");
+    client.patch(&classes, &key, Some("status"), &Patch::Merge(status)).await.expect("a status");
+}
+
+fn cluster() -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": {"name": "c", "namespace": "default"},
+        "spec": {"topology": {"classRef": {"name": "k"}, "version": "v1.35.0"}},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_defaulted_and_its_class_protected_by_what_the_api_server_has() {
+    let (_plane, client) = management().await;
+    let reviewer = Reviewer::new(Rules::default(), Converter::default(), client.clone());
+    let kind = |kind: &str| json!({"group": "cluster.x-k8s.io", "version": "v1beta2", "kind": kind});
+    let create = review("CREATE", "clusters", kind("Cluster"), cluster(), Value::Null);
+
+    let answer = reviewer.default(create.clone()).await.unwrap();
+    assert_eq!(answer["response"], json!({"uid": "u", "allowed": true}), "no class, no defaults");
+    let answer = reviewer.validate(create.clone()).await.unwrap();
+    let warning = answer["response"]["warnings"][0].as_str().expect("a warning");
+    assert!(
+        warning.contains("refers to ClusterClass default/k, but this ClusterClass does not exist"),
+        "{warning}"
+    );
+
+    reconciled_class(&client).await;
+    let answer = reviewer.default(create.clone()).await.unwrap();
+    let patch = answer["response"]["patch"].as_str().expect("a patch");
+    let patch = base64::engine::general_purpose::STANDARD.decode(patch).expect("base64");
+    let patch: Value = serde_json::from_slice(&patch).expect("JSON");
+    let variables = json!([{"name": "size", "value": 3}]);
+    assert_eq!(patch, json!([{"op": "add", "path": "/spec/topology/variables", "value": variables}]));
+    let answer = reviewer.validate(create).await.unwrap();
+    assert_eq!(answer["response"], json!({"uid": "u", "allowed": true}));
+
+    let mut delete = review("DELETE", "clusterclasses", kind("ClusterClass"), Value::Null, class());
+    delete["request"]["name"] = "k".into();
+    let answer = reviewer.validate(delete.clone()).await.unwrap();
+    assert_eq!(answer["response"]["allowed"], true, "nobody uses it");
+    client.create(&core("Cluster", "clusters"), "default", &cluster()).await.expect("a cluster");
+    let answer = reviewer.validate(delete).await.unwrap();
+    assert_eq!(
+        answer["response"]["status"]["message"],
+        "ClusterClass.cluster.x-k8s.io \"k\" is forbidden: ClusterClass cannot be deleted because it is used by Cluster(s): default/c"
+    );
 }

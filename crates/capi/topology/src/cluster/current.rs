@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::clone;
-use capstan_capi_core::contract::{ContractVersion, Definition, External, definition_name};
+use capstan_capi_core::contract::{ContractVersion, Definition, External, definition_name, kind_name};
 use capstan_capi_types::core::cluster_class::ClusterClassTemplateReference;
 use capstan_capi_types::core::topology::Topology;
 use capstan_capi_types::core::{
@@ -53,8 +53,7 @@ pub(crate) async fn template(
     let Some(contract) = contract_of(&definition, version) else {
         return Ok(Err(format!("{name} has no version {version} that follows a contract of Cluster API")));
     };
-    let plural = name.split('.').next().unwrap_or_default();
-    let kind = KindName::namespaced(group, version, reference.kind.as_str(), plural);
+    let kind = kind_name(group, version, &reference.kind);
     match object(view, &kind, contract, namespace, &reference.name).await? {
         Some(template) => Ok(Ok(template)),
         None => Ok(Err(format!("{} {namespace}/{} does not exist", reference.kind, reference.name))),

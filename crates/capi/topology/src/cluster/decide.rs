@@ -20,6 +20,9 @@ type Decisions = Decision<ClusterTopologies>;
 /// How often extensions are asked while nothing changes: what they patch may depend on more than the request.
 const ASKED_AGAIN: Duration = Duration::from_secs(600);
 
+/// How often it is checked whether the name of new workers is still taken.
+const NAMES_CHECKED: Duration = Duration::from_secs(60);
+
 pub(super) fn decide(look: &Look<ClusterTopologies>) -> Decisions {
     let mut decision = Decision::rest(look);
     match &look.seen {
@@ -92,6 +95,12 @@ fn reconcile(topology: &Topology, decision: &mut Decisions) {
     }
     deployments(topology, decision);
     pools(topology, decision);
+    if !topology.taken.is_empty() {
+        // Nothing of the topology changes when the others go.
+        let names: Vec<String> = topology.taken.iter().map(ToString::to_string).collect();
+        let what = format!("{} to be deleted, whose names workers need", names.join(", "));
+        decision.wait(Wait::on("NameTaken", what)).again_in(NAMES_CHECKED);
+    }
     for orphan in &topology.orphans {
         let message = format!("Deleted {} {:?}, which nothing uses", orphan.kind.kind, orphan.metadata.name);
         let effect = Effect::delete_seen(orphan.reference(), &orphan.metadata);
@@ -181,7 +190,8 @@ fn deployments(topology: &Topology, decision: &mut Decisions) {
     let (current, desired) = (&topology.current, &topology.desired);
     for (name, deployment) in &desired.deployments {
         let Some(running) = current.deployments.get(name) else {
-            if !desired.upgrade.deployments.pending_create.contains(name) {
+            let waits = desired.upgrade.deployments.pending_create.contains(name);
+            if !waits && !topology.taken.contains(&ObjectRef::to(&deployment.object)) {
                 create_deployment(topology, deployment, decision);
             }
             continue;
@@ -215,7 +225,8 @@ fn pools(topology: &Topology, decision: &mut Decisions) {
     let (current, desired) = (&topology.current, &topology.desired);
     for (name, pool) in &desired.pools {
         let Some(running) = current.pools.get(name) else {
-            if !desired.upgrade.pools.pending_create.contains(name) {
+            let waits = desired.upgrade.pools.pending_create.contains(name);
+            if !waits && !topology.taken.contains(&ObjectRef::to(&pool.object)) {
                 apply(decision, &pool.infrastructure, None, "Created");
                 apply(decision, &pool.bootstrap, None, "Created");
                 apply_typed(decision, &pool.object, None, "Created");

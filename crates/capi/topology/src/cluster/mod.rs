@@ -12,11 +12,12 @@ mod current;
 mod decide;
 mod observe;
 mod observed;
+mod orphans;
 mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use capstan_capi_core::contract::Definition;
@@ -43,6 +44,8 @@ use crate::FIELD_MANAGER;
 pub struct ClusterTopologies {
     /// Comparisons that found no difference, by cluster: what they were about, and the state that was compared.
     unchanged: Mutex<BTreeMap<Key, BTreeMap<String, String>>>,
+    /// Kinds of templates that a cluster's workers referred to and that its class does not name, by cluster.
+    former_kinds: Mutex<BTreeMap<Key, BTreeSet<orphans::TemplateKind>>>,
     extensions: Arc<Extensions>,
     /// Clusters whose extension did not answer.
     retries: Arc<Retries>,
@@ -58,13 +61,7 @@ const CONDITIONS: [&str; 1] = [condition::TOPOLOGY_RECONCILED];
 
 /// The class of a cluster with a topology.
 pub(crate) fn class_of(cluster: &Cluster) -> Option<Key> {
-    let reference = &cluster.spec.topology.class_ref;
-    if reference.name.is_empty() {
-        return None;
-    }
-    let namespace =
-        if reference.namespace.is_empty() { &cluster.metadata.namespace } else { &reference.namespace };
-    Some(Key::new(namespace.as_str(), reference.name.as_str()))
+    cluster.spec.topology.class_ref.key(&cluster.metadata.namespace)
 }
 
 /// Index of clusters by class.
@@ -130,6 +127,7 @@ impl Controller for ClusterTopologies {
         self.retries.succeeded(key);
         self.extensions.forget(key);
         self.unchanged.lock().remove(key);
+        self.former_kinds.lock().remove(key);
     }
 }
 

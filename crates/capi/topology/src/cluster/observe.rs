@@ -3,21 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use capstan_capi_core::contract::External;
 use capstan_capi_core::paused;
 use capstan_capi_types::admission;
-use capstan_capi_types::core::{
-    Cluster, ClusterClass, ContractVersionedObjectReference, MachineSet, cluster_class, label,
-};
-use capstan_controller::{KindName, ObjectRef, ObserveError, View};
-use capstan_object::{Condition, ConditionStatus, Key, Object};
+use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachinePool, cluster_class};
+use capstan_controller::{ObjectRef, ObserveError, View};
+use capstan_object::{Condition, ConditionStatus, Object};
 
 use super::asking;
-use super::current::{blueprint, created, current, object};
+use super::current::{blueprint, created, current};
 use super::observed::{Difference, Observed, Topology};
+use super::orphans::orphans;
 use super::{ClusterTopologies, class_of};
 use crate::current::Current;
-use crate::desired::{self, Desired, rotation};
+use crate::desired::{Desired, rotation};
 
 pub(super) async fn observe(
     controller: &ClusterTopologies,
@@ -52,7 +50,8 @@ pub(super) async fn observe(
     }
     let mut defaulted = Cluster::clone(cluster);
     defaulted.spec.topology = topology.clone();
-    let errors = admission::validate_with_class(&defaulted, None, &class);
+    let mut errors = admission::validate_with_class(&defaulted, None, &class);
+    errors.extend(admission::validate_variables(&topology, None, &class));
     if !errors.is_empty() {
         return Ok(Observed::Failed(joined(&errors)));
     }
@@ -74,9 +73,30 @@ pub(super) async fn observe(
     } else {
         created(view, &mut current, &desired).await?;
     }
-    let orphans = orphans(view, &current, &desired).await?;
+    let orphans = orphans(controller, view, &class, &current, &desired).await?;
+    let taken = taken(view, &current, &desired)?;
     let extended = class.spec.patches.iter().any(|patch| patch.external.is_some());
-    Ok(Observed::Topology(Box::new(Topology { current, desired, differences, orphans, extended })))
+    Ok(Observed::Topology(Box::new(Topology { current, desired, differences, orphans, taken, extended })))
+}
+
+/// Objects that have the names of workers to be created. Applying would take them over, whoever made them.
+fn taken(view: &View, current: &Current, desired: &Desired) -> Result<BTreeSet<ObjectRef>, ObserveError> {
+    let mut taken = BTreeSet::new();
+    let upgrade = &desired.upgrade;
+    for (name, wanted) in &desired.deployments {
+        let created =
+            !current.deployments.contains_key(name) && !upgrade.deployments.pending_create.contains(name);
+        if created && view.get::<MachineDeployment>(&wanted.object.key())?.is_some() {
+            taken.insert(ObjectRef::to(&wanted.object));
+        }
+    }
+    for (name, wanted) in &desired.pools {
+        let created = !current.pools.contains_key(name) && !upgrade.pools.pending_create.contains(name);
+        if created && view.get::<MachinePool>(&wanted.object.key())?.is_some() {
+            taken.insert(ObjectRef::to(&wanted.object));
+        }
+    }
+    Ok(taken)
 }
 
 fn is_failed_discovery(condition: &Condition) -> bool {
@@ -173,54 +193,4 @@ async fn compare(
         note(ObjectRef::to(&pool.object), difference);
     }
     Ok(found)
-}
-
-/// Templates made for the cluster that neither it nor a MachineSet uses.
-async fn orphans(view: &View, current: &Current, desired: &Desired) -> Result<Vec<External>, ObserveError> {
-    let cluster = &current.cluster.metadata;
-    let namespace = cluster.namespace.as_str();
-    let mut kinds: BTreeSet<KindName> = BTreeSet::new();
-    let mut used: BTreeSet<(String, String)> = BTreeSet::new();
-    let mut uses = |kind: &str, name: &str| {
-        used.insert((kind.to_owned(), name.to_owned()));
-    };
-    let wanted = desired.control_plane_machines.iter();
-    let of_deployments = desired.deployments.values().flat_map(|it| [&it.bootstrap, &it.infrastructure]);
-    for intent in wanted.chain(of_deployments) {
-        kinds.insert(intent.kind.clone());
-        uses(&intent.kind.kind, intent.name());
-    }
-    if let Some(running) = &current.control_plane
-        && let (Some(name), Some(machines)) =
-            (desired::machines_reference(running), &desired.control_plane_machines)
-    {
-        uses(&machines.kind.kind, &name);
-    }
-    let mut refers = |reference: &ContractVersionedObjectReference| uses(&reference.kind, &reference.name);
-    for running in current.deployments.values() {
-        let spec = &running.object.spec.template.spec;
-        refers(&spec.bootstrap.config_ref);
-        refers(&spec.infrastructure_ref);
-    }
-    for set in view.labelled::<MachineSet>(namespace, label::CLUSTER_NAME, &cluster.name)? {
-        refers(&set.spec.template.spec.bootstrap.config_ref);
-        refers(&set.spec.template.spec.infrastructure_ref);
-    }
-    let mut orphans = Vec::new();
-    for kind in kinds {
-        let templates = view.external_labelled(&kind, namespace, label::CLUSTER_NAME, &cluster.name).await?;
-        for template in templates {
-            let meta = template.metadata();
-            let is_used = used.contains(&(kind.kind.to_string(), meta.name.clone()));
-            let owned = meta.labels.contains_key(label::TOPOLOGY_OWNED)
-                && meta.owner_references.iter().any(|owner| owner.uid == cluster.uid);
-            if is_used || !owned || meta.is_deleting() {
-                continue;
-            }
-            let key = Key::new(namespace, meta.name.as_str());
-            let contract = desired.control_plane_contract;
-            orphans.extend(object(view, &kind, contract, &key.namespace, &key.name).await?);
-        }
-    }
-    Ok(orphans)
 }

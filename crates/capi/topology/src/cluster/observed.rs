@@ -1,6 +1,6 @@
 //! What a decision about a topology is based on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use capstan_capi_core::contract::External;
@@ -42,6 +42,8 @@ pub struct Topology {
     pub differences: BTreeMap<ObjectRef, Difference>,
     /// Templates of the cluster that nothing uses.
     pub orphans: Vec<External>,
+    /// Workers that should be created and whose names other objects have, which are not the topology's.
+    pub taken: BTreeSet<ObjectRef>,
     /// Extensions patch or validate the templates.
     pub extended: bool,
 }

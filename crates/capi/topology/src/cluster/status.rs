@@ -6,7 +6,7 @@ use capstan_capi_core::conditions::{self, ConditionState};
 use capstan_capi_types::core::cluster::{condition, reason as own};
 use capstan_capi_types::core::reason;
 use capstan_capi_types::runtime::Hook;
-use capstan_controller::{Decision, Look};
+use capstan_controller::{Decision, Look, ObjectRef};
 use capstan_object::ConditionStatus;
 
 use super::observed::{DeletionHook, Observed, Topology};
@@ -63,12 +63,25 @@ fn state(look: &Look<ClusterTopologies>) -> Option<ConditionState> {
              ClusterClass reconciliation failed or the ClusterClass is paused"
                 .to_owned(),
         ),
+        Observed::Topology(topology) if topology.current.referenced && !topology.taken.is_empty() => {
+            not(own::RECONCILE_FAILED, taken(topology))
+        }
         Observed::Topology(topology) if topology.current.referenced && is_upgrading(topology) => {
             let (reason, message) = upgrading(topology);
             not(reason, message)
         }
         Observed::Topology(_) => Some(ConditionState::new(ConditionStatus::True, own::RECONCILE_SUCCEEDED, "")),
     }
+}
+
+fn taken(topology: &Topology) -> String {
+    let describe = |target: &ObjectRef| {
+        format!(
+            "failed to create {} {}: another object with this name exists that is not topology owned, delete it",
+            target.kind.kind, target.key
+        )
+    };
+    topology.taken.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
 fn is_upgrading(topology: &Topology) -> bool {

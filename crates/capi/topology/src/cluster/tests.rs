@@ -1,6 +1,6 @@
 //! Tables of decisions: what is applied, in which order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +36,14 @@ fn summaries(decision: &Decision<ClusterTopologies>) -> Vec<String> {
 }
 
 fn topology(current: Current, desired: Desired) -> Topology {
-    Topology { current, desired, differences: BTreeMap::new(), orphans: Vec::new(), extended: false }
+    Topology {
+        current,
+        desired,
+        differences: BTreeMap::new(),
+        orphans: Vec::new(),
+        taken: BTreeSet::new(),
+        extended: false,
+    }
 }
 
 #[test]
@@ -109,6 +116,30 @@ fn workers_that_left_the_topology_are_deleted() {
         summaries(&decide(topology(current, desired))),
         ["delete machinedeployments.cluster.x-k8s.io"]
     );
+}
+
+#[test]
+fn workers_whose_name_is_taken_are_not_created() {
+    let of = cluster(json!({}));
+    let fresh = Current { cluster: of.clone(), ..Current::default() };
+    let mut current = applied(&of, &desired_of(&of, &fresh), &["v1.35.0"]);
+    current.deployments.clear();
+    let desired = desired_of(&of, &current);
+    let target = ObjectRef::to(&desired.deployments["md"].object);
+    let mut all = topology(current, desired);
+    all.taken.insert(target.clone());
+    let decision = decide(all);
+    assert_eq!(summaries(&decision), [""; 0]);
+    let condition = &decision.object.status.conditions[0];
+    assert_eq!(condition.reason, "ReconcileFailed");
+    assert_eq!(
+        condition.message,
+        format!(
+            "failed to create MachineDeployment {}: another object with this name exists that is not topology owned, delete it",
+            target.key
+        )
+    );
+    assert_eq!((decision.waits.len(), decision.look_again), (1, Some(Duration::from_secs(60))));
 }
 
 #[test]

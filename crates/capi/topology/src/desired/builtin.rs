@@ -1,11 +1,11 @@
 //! Variables that every cluster has.
 
 use capstan_capi_types::core::topology::ClusterVariable;
-use capstan_capi_types::core::{Cluster, ClusterClass, MachineTemplateSpec, annotation, label};
+use capstan_capi_types::core::{Cluster, ClusterClass, MachineTemplateSpec, label};
 use capstan_object::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-use super::object::{Intent, Texts};
+use super::object::{COPIES, Intent, Texts};
 use super::{Desired, DesiredDeployment, DesiredPool};
 use crate::blueprint::Blueprint;
 use crate::patches::value;
@@ -26,10 +26,8 @@ pub(super) fn defined(class: &ClusterClass) -> Vec<(String, String)> {
 /// Annotations without those that hold copies of the object.
 fn plain(annotations: &Texts) -> Texts {
     let mut annotations = annotations.clone();
-    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    annotations.remove(annotation::CONVERSION_DATA);
-    // Ours, which change while the cluster stays the same.
-    annotations.retain(|name, _| !name.contains("capstan.dev/"));
+    // Ours change while the cluster stays the same.
+    annotations.retain(|name, _| !COPIES.contains(&name.as_str()) && !name.contains("capstan.dev/"));
     annotations
 }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use capstan_capi_runtime::HookAnswer;
 use capstan_capi_types::core::cluster::condition;
-use capstan_capi_types::core::{Cluster, ClusterStatus, annotation};
+use capstan_capi_types::core::{Cluster, ClusterStatus};
 use capstan_capi_types::runtime::Hook;
 use capstan_capi_types::runtime::pending::{BEFORE_UPGRADE_PREFIX, PendingHooks};
 use capstan_object::ConditionStatus;
 use serde_json::{Value, json};
 
+use super::object::COPIES;
 use super::versions::Upgrade;
 use crate::ask::{Answers, Ask, Stop};
 
@@ -52,9 +53,7 @@ pub fn message<'a>(
 pub fn sent(cluster: &Cluster) -> Value {
     let mut cluster = cluster.clone();
     cluster.status = ClusterStatus::default();
-    let annotations = &mut cluster.metadata.annotations;
-    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    annotations.remove(annotation::CONVERSION_DATA);
+    cluster.metadata.annotations.retain(|name, _| !COPIES.contains(&name.as_str()));
     capstan_object::to_value(&cluster).unwrap_or_default()
 }
 

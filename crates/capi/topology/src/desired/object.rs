@@ -19,8 +19,9 @@ pub struct Intent {
 
 pub(super) type Texts = BTreeMap<String, String>;
 
-/// What `kubectl apply` leaves on an object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Annotations that hold copies of the object they are on.
+pub(super) const COPIES: [&str; 2] =
+    ["kubectl.kubernetes.io/last-applied-configuration", annotation::CONVERSION_DATA];
 
 impl Intent {
     pub fn name(&self) -> &str {
@@ -95,8 +96,7 @@ fn instance(
 pub(super) fn copy_of_template(template: &External, cluster: &Cluster, name: &str, labels: &Texts) -> Intent {
     let mut source = template.value()["metadata"].clone();
     if let Some(annotations) = source["annotations"].as_object_mut() {
-        annotations.remove(LAST_APPLIED);
-        annotations.remove(annotation::CONVERSION_DATA);
+        annotations.retain(|name, _| !COPIES.contains(&name.as_str()));
     }
     let mut body = json!({
         "apiVersion": template.kind.api_version(),

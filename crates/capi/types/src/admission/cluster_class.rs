@@ -1,24 +1,21 @@
-//! `ClusterClass`, and Clusters in the light of their class.
+//! `ClusterClass`.
 
 use capstan_go_template::Template;
 use capstan_schema::{golang, meta};
 use serde_json::json;
 
 use super::common::{
-    shown, validate_percentage, validate_rolling_update, validate_taints, validate_template_meta,
+    shown, validate_node_startup_timeout, validate_percentage, validate_rolling_update, validate_taints,
+    validate_template_meta,
 };
-use super::{Admission, Features, FieldError};
+use super::{Admission, Features, FieldError, builtin};
 use crate::core::cluster_class::{
     ClassNamingSpec, ClusterClassPatch, ClusterClassTemplateReference, DEFINED_INLINE, JsonPatch,
     PatchSelector, PatchSelectorMatchClass,
 };
-use crate::core::topology::Topology;
-use crate::core::{Cluster, ClusterClass, MachineHealthCheckChecks, TEMPLATE_SUFFIX, annotation};
-use crate::variables::{self, BUILTIN};
+use crate::core::{ClusterClass, TEMPLATE_SUFFIX};
+use crate::variables;
 use crate::version;
-
-/// Minimum timeout: no machine boots faster.
-const LEAST_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 30;
 
 impl Admission for ClusterClass {
     fn validate(&self, old: Option<&Self>, features: &Features) -> Vec<FieldError> {
@@ -91,7 +88,7 @@ fn validate_parts(class: &ClusterClass, features: &Features, errors: &mut Vec<Fi
     if control_plane.health_check != Default::default() {
         let path = format!("{path}.healthCheck");
         let trigger = &control_plane.health_check.remediation.trigger_if;
-        validate_checks(&control_plane.health_check.checks, &path, errors);
+        validate_node_startup_timeout(&control_plane.health_check.checks, &path, errors);
         let most = trigger.unhealthy_less_than_or_equal_to.as_ref();
         validate_percentage(
             most,
@@ -118,7 +115,7 @@ fn validate_parts(class: &ClusterClass, features: &Features, errors: &mut Vec<Fi
         );
         let path = format!("{path}.healthCheck");
         let remediation = &deployment.health_check.remediation;
-        validate_checks(&deployment.health_check.checks, &path, errors);
+        validate_node_startup_timeout(&deployment.health_check.checks, &path, errors);
         let most = remediation.trigger_if.unhealthy_less_than_or_equal_to.as_ref();
         validate_percentage(
             most,
@@ -135,16 +132,6 @@ fn validate_parts(class: &ClusterClass, features: &Features, errors: &mut Vec<Fi
         let path = format!("spec.workers.machinePools[{}]", pool.class);
         validate_template_meta(&pool.metadata, &format!("{path}.template.metadata"), errors);
         validate_taints(&pool.taints, &format!("{path}.taints"), features, errors);
-    }
-}
-
-fn validate_checks(checks: &MachineHealthCheckChecks, path: &str, errors: &mut Vec<FieldError>) {
-    if let Some(seconds) = checks.node_startup_timeout_seconds
-        && seconds != 0
-        && seconds < LEAST_NODE_STARTUP_TIMEOUT_SECONDS
-    {
-        let path = format!("{path}.checks.nodeStartupTimeoutSeconds");
-        errors.push(FieldError::invalid(path, seconds, "must be at least 30s"));
     }
 }
 
@@ -299,16 +286,23 @@ fn validate_change(class: &ClusterClass, change: &JsonPatch, path: &str, errors:
             }
         }
         (true, false) => {
-            let name = source.variable.split(['.', '[']).next().unwrap_or_default();
-            let known = class.spec.variables.iter().any(|variable| variable.name == name);
-            if !known && name != BUILTIN {
-                let message =
-                    format!("variable with name {} cannot be found", golang::quote(&source.variable));
+            if let Some(problem) = unknown_variable(class, &source.variable) {
                 let path = format!("{path}.variable");
-                errors.push(FieldError::invalid(path, source.variable.as_str(), message));
+                errors.push(FieldError::invalid(path, source.variable.as_str(), problem));
             }
         }
     }
+}
+
+/// Why a patch cannot take its value from a variable. Of a variable of the class only the name is checked, of a builtin
+/// variable the whole path.
+fn unknown_variable(class: &ClusterClass, path: &str) -> Option<String> {
+    if let Some(path) = builtin::below(path) {
+        return (!builtin::is_variable(path)).then(|| "not a defined builtin variable".to_owned());
+    }
+    let name = path.split(['.', '[']).next().unwrap_or_default();
+    let known = class.spec.variables.iter().any(|variable| variable.name == name);
+    (!known).then(|| format!("variable with name {path} cannot be found"))
 }
 
 /// Lists can be prepended and appended to; what stands at another index depends on other writers.
@@ -499,137 +493,4 @@ pub fn incompatibilities(old: &ClusterClass, new: &ClusterClass) -> Vec<FieldErr
         }
     }
     errors
-}
-
-/// Adds defaults of the class's variables to a cluster.
-pub fn default_variables(topology: &mut Topology, class: &ClusterClass) -> Result<(), Vec<FieldError>> {
-    let definitions = &class.status.variables;
-    let path = "spec.topology.variables";
-    topology.variables = variables::with_defaults(&topology.variables, definitions, true, path)?;
-    let overrides = &mut topology.control_plane.variables.overrides;
-    let path = "spec.topology.controlPlane.variables.overrides";
-    *overrides = variables::with_defaults(overrides, definitions, false, path)?;
-    for deployment in &mut topology.workers.machine_deployments {
-        let path =
-            format!("spec.topology.workers.machineDeployments[{}].variables.overrides", deployment.name);
-        let overrides = &mut deployment.variables.overrides;
-        *overrides = variables::with_defaults(overrides, definitions, false, &path)?;
-    }
-    for pool in &mut topology.workers.machine_pools {
-        let path = format!("spec.topology.workers.machinePools[{}].variables.overrides", pool.name);
-        let overrides = &mut pool.variables.overrides;
-        *overrides = variables::with_defaults(overrides, definitions, false, &path)?;
-    }
-    Ok(())
-}
-
-/// What a class says about a cluster of it, or about a change of the cluster.
-pub fn validate_with_class(
-    cluster: &Cluster,
-    old: Option<&Cluster>,
-    class: &ClusterClass,
-) -> Vec<FieldError> {
-    let topology = &cluster.spec.topology;
-    let before = old.map(|old| &old.spec.topology);
-    let mut errors = Vec::new();
-    validate_version_of_class(cluster, before, class, &mut errors);
-    let workers = &topology.workers;
-    let spec = &class.spec.workers;
-    let deployments: Vec<(&str, &str)> =
-        workers.machine_deployments.iter().map(|it| (&*it.name, &*it.class)).collect();
-    let pools: Vec<(&str, &str)> = workers.machine_pools.iter().map(|it| (&*it.name, &*it.class)).collect();
-    let deployment_classes: Vec<&str> = spec.machine_deployments.iter().map(|it| &*it.class).collect();
-    let pool_classes: Vec<&str> = spec.machine_pools.iter().map(|it| &*it.class).collect();
-    for (kind, field, topologies, classes) in [
-        ("MachineDeployment", "machineDeployments", deployments, deployment_classes),
-        ("MachinePool", "machinePools", pools, pool_classes),
-    ] {
-        for (at, (name, of)) in topologies.iter().enumerate() {
-            let path = format!("spec.topology.workers.{field}");
-            if !classes.contains(of) {
-                let message = format!(
-                    "{kind}Class with name {} does not exist in ClusterClass {}",
-                    golang::quote(of),
-                    golang::quote(&class.metadata.name)
-                );
-                errors.push(FieldError::invalid(format!("{path}[{name}].class"), *of, message));
-            }
-            if topologies[..at].iter().any(|(known, _)| known == name) {
-                let message = format!(
-                    "name must be unique. {kind} with name {} is defined more than once",
-                    golang::quote(name)
-                );
-                errors.push(FieldError::invalid(format!("{path}[{name}].name"), *name, message));
-            }
-        }
-    }
-    if topology.control_plane.replicas == Some(0) {
-        let message = "cannot be 0: a cluster needs a control plane";
-        errors.push(FieldError::invalid("spec.topology.controlPlane.replicas", 0, message));
-    }
-    errors.extend(validate_variables(topology, before, class));
-    errors
-}
-
-fn validate_variables(topology: &Topology, old: Option<&Topology>, class: &ClusterClass) -> Vec<FieldError> {
-    let definitions = &class.status.variables;
-    let old = old.cloned().unwrap_or_default();
-    let validate = variables::validate_values;
-    let mut errors =
-        validate(&topology.variables, &old.variables, definitions, true, "spec.topology.variables");
-    errors.extend(validate(
-        &topology.control_plane.variables.overrides,
-        &old.control_plane.variables.overrides,
-        definitions,
-        false,
-        "spec.topology.controlPlane.variables.overrides",
-    ));
-    for deployment in &topology.workers.machine_deployments {
-        let before = old.workers.machine_deployments.iter().find(|old| old.name == deployment.name);
-        errors.extend(validate(
-            &deployment.variables.overrides,
-            before.map_or(&[], |before| &before.variables.overrides),
-            definitions,
-            false,
-            &format!("spec.topology.workers.machineDeployments[{}].variables.overrides", deployment.name),
-        ));
-    }
-    for pool in &topology.workers.machine_pools {
-        let before = old.workers.machine_pools.iter().find(|old| old.name == pool.name);
-        errors.extend(validate(
-            &pool.variables.overrides,
-            before.map_or(&[], |before| &before.variables.overrides),
-            definitions,
-            false,
-            &format!("spec.topology.workers.machinePools[{}].variables.overrides", pool.name),
-        ));
-    }
-    errors
-}
-
-/// A version is among those of the class, and an upgrade passes through minors that the class has.
-fn validate_version_of_class(
-    cluster: &Cluster,
-    old: Option<&Topology>,
-    class: &ClusterClass,
-    errors: &mut Vec<FieldError>,
-) {
-    let text = cluster.spec.topology.version.as_str();
-    let path = "spec.topology.version";
-    let versions = &class.spec.kubernetes_versions;
-    let unchanged = old.is_some_and(|old| old.version == text);
-    if !versions.is_empty() && !unchanged && !versions.iter().any(|known| known == text) {
-        let message = "version must be in the kubernetesVersions list of the ClusterClass";
-        errors.push(FieldError::invalid(path, text, message));
-    }
-    let unsafe_version =
-        cluster.metadata.annotations.contains_key(annotation::TOPOLOGY_UNSAFE_UPDATE_VERSION);
-    let Some(old) = old.filter(|old| !unsafe_version && !old.version.is_empty()) else { return };
-    let (Some(new), Some(old)) = (version::tolerant(text), version::tolerant(&old.version)) else { return };
-    let planned =
-        !versions.is_empty() || !class.spec.upgrade.external.generate_upgrade_plan_extension.is_empty();
-    if !planned && version::skips_a_minor(&old, &new) {
-        let message = format!("version cannot be increased from \"{old}\" to \"{new}\"");
-        errors.push(FieldError::invalid(path, text, message));
-    }
 }

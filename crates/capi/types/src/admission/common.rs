@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::Features;
 use crate::core::naming;
 use crate::core::{
-    Bootstrap, ContractVersionedObjectReference, MachineNamingSpec, MachineSetPreflightCheck, MachineSpec,
-    MachineTaint, TemplateMeta, annotation, label,
+    Bootstrap, ContractVersionedObjectReference, MachineHealthCheckChecks, MachineNamingSpec,
+    MachineSetPreflightCheck, MachineSpec, MachineTaint, TemplateMeta, annotation, label,
 };
 use crate::version;
 
@@ -207,6 +207,24 @@ fn percentage_problem(text: &str) -> String {
             json!(text),
             json!(number)
         ),
+    }
+}
+
+/// Minimum timeout: no machine boots faster.
+const LEAST_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 30;
+
+/// Health checks leave machines time to boot; zero disables the check. `path` is that of the object with the checks.
+pub(super) fn validate_node_startup_timeout(
+    checks: &MachineHealthCheckChecks,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    if let Some(seconds) = checks.node_startup_timeout_seconds
+        && seconds != 0
+        && seconds < LEAST_NODE_STARTUP_TIMEOUT_SECONDS
+    {
+        let path = format!("{path}.checks.nodeStartupTimeoutSeconds");
+        errors.push(FieldError::invalid(path, seconds, "must be at least 30s"));
     }
 }
 

@@ -1,12 +1,12 @@
 //! `MachineHealthCheck`.
 
-use super::common::{default_cluster_label, selector, shown, validate_cluster_name, validate_percentage};
+use super::common::{
+    default_cluster_label, selector, shown, validate_cluster_name, validate_node_startup_timeout,
+    validate_percentage,
+};
 use super::{Admission, Features, FieldError};
 use crate::core::machine_health_check::DEFAULT_NODE_STARTUP_TIMEOUT_SECONDS;
 use crate::core::{MachineHealthCheck, label};
-
-/// Minimum timeout: no machine boots faster.
-const LEAST_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 30;
 
 impl Admission for MachineHealthCheck {
     fn default(&mut self, _old: Option<&Self>) -> Result<(), FieldError> {
@@ -34,17 +34,7 @@ impl Admission for MachineHealthCheck {
             ));
         }
         validate_cluster_name(&spec.cluster_name, old.map(|old| &*old.spec.cluster_name), &mut errors);
-        // Zero disables the check.
-        if let Some(seconds) = spec.checks.node_startup_timeout_seconds
-            && seconds != 0
-            && seconds < LEAST_NODE_STARTUP_TIMEOUT_SECONDS
-        {
-            errors.push(FieldError::invalid(
-                "spec.checks.nodeStartupTimeoutSeconds",
-                seconds,
-                "must be at least 30s",
-            ));
-        }
+        validate_node_startup_timeout(&spec.checks, "spec", &mut errors);
         validate_percentage(
             spec.remediation.trigger_if.unhealthy_less_than_or_equal_to.as_ref(),
             "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo",

@@ -8,8 +8,11 @@
 //! (the pool of a claim) is a separate function with a parameter.
 
 mod addons;
+mod builtin;
+mod class_in_use;
 mod cluster;
 mod cluster_class;
+mod cluster_of_class;
 mod common;
 mod extension_config;
 mod ipam;
@@ -26,7 +29,11 @@ use capstan_object::{Key, Kind, Object};
 pub use capstan_schema::field::FieldError;
 use serde_json::Value;
 
-pub use cluster_class::{default_variables, incompatibilities, selects_class, validate_with_class};
+pub use class_in_use::validate_class_in_use;
+pub use cluster_class::{incompatibilities, selects_class};
+pub use cluster_of_class::{
+    default_variables, scaled_by_class, validate_variables, validate_with_class, version_to_arrive,
+};
 pub use common::{IMMUTABLE, validate_template_meta};
 pub use ipam::pool_differs_from_claim;
 pub use kubeadm_control_plane::validate_scale;

@@ -19,10 +19,41 @@ use crate::wire::wire;
 
 object!(ClusterClass, "cluster.x-k8s.io" / "v1beta2", "ClusterClass", "clusterclasses", Namespaced);
 
-/// A schema of a variable: any JSON object, checked by admission.
-fn open_object(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+/// A schema of a variable: any JSON object, checked by admission. As upstream, rules of the variable itself have a default
+/// reason, and rules of its fields have none.
+pub(crate) fn variable_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            VALIDATIONS: {
+                "type": "array",
+                "description": "Rules that values obey.",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["rule"],
+                "items": {
+                    "type": "object",
+                    "description": "A rule.",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "required": ["rule"],
+                    "properties": {
+                        "rule": { "type": "string", "description": "Expression that is true of valid values." },
+                        "reason": {
+                            "type": "string",
+                            "description": "Reason of the error when the rule is broken.",
+                            "x-default": DEFAULT_REASON,
+                        },
+                    },
+                },
+            },
+        },
+    })
 }
+
+/// Rules in a schema.
+pub(crate) const VALIDATIONS: &str = "x-kubernetes-validations";
+/// Reason of a broken rule that names none.
+pub(crate) const DEFAULT_REASON: &str = "FieldValueInvalid";
 
 wire! {
     /// A template of clusters.
@@ -281,7 +312,7 @@ wire! {
     pub struct VariableSchema {
         /// A structural schema.
         #[serde(rename = "openAPIV3Schema")]
-        #[schemars(schema_with = "open_object", extend("x-required" = true))]
+        #[schemars(schema_with = "variable_schema", extend("x-required" = true))]
         pub open_api_v3_schema: Value,
     }
 

@@ -1,6 +1,6 @@
 //! `spec.topology` of a Cluster: its shape when it is with a ClusterClass.
 
-use capstan_object::{IntOrString, Time};
+use capstan_object::{IntOrString, Key, Time};
 use serde_json::Value;
 
 use super::common::{MachineTaint, TemplateMeta};
@@ -252,5 +252,27 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
         )]
         pub overrides: Vec<ClusterVariable>,
+    }
+}
+
+impl ClusterClassRef {
+    /// The class that a cluster of this namespace refers to; none without a name.
+    pub fn key(&self, namespace: &str) -> Option<Key> {
+        let namespace = if self.namespace.is_empty() { namespace } else { &self.namespace };
+        (!self.name.is_empty()).then(|| Key::new(namespace, self.name.as_str()))
+    }
+}
+
+impl ControlPlaneTopologyHealthCheck {
+    /// The topology has a health check of its own: one that it only enables is the class's.
+    pub fn is_defined(&self) -> bool {
+        self.checks != Default::default() || self.remediation != Default::default()
+    }
+}
+
+impl MachineDeploymentTopologyHealthCheck {
+    /// See [`ControlPlaneTopologyHealthCheck::is_defined`].
+    pub fn is_defined(&self) -> bool {
+        self.checks != Default::default() || self.remediation != Default::default()
     }
 }

@@ -3,22 +3,17 @@
 use std::collections::BTreeMap;
 
 use capstan_object::{Condition, IntOrString, ObjectMeta, object};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::core::{MachineDeploymentStrategy, TemplateMeta, UnhealthyCondition, UnhealthyMachineCondition};
-use crate::core::cluster_class::{ClassNamingSpec, ClusterClassUpgrade, PatchDefinition};
+use crate::core::cluster_class::{ClassNamingSpec, ClusterClassUpgrade, PatchDefinition, variable_schema};
 use crate::core::{ClusterAvailabilityGate, MachineReadinessGate, MachineTaint, V1Beta1Condition};
 use crate::kubernetes::ObjectReference;
 use crate::schema::pattern;
 use crate::wire::wire;
 
 object!(ClusterClass, "cluster.x-k8s.io" / "v1beta1", "ClusterClass", "clusterclasses", Namespaced);
-
-/// A schema of a variable: any JSON object, checked by admission.
-fn open_object(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
-}
 
 /// The schema of a type of v1beta2 without what v1beta2 added: patterns, lower bounds of lists and objects, kinds of
 /// lists.
@@ -281,7 +276,7 @@ wire! {
     pub struct VariableSchema {
         /// A structural schema.
         #[serde(rename = "openAPIV3Schema")]
-        #[schemars(schema_with = "open_object", extend("x-required" = true))]
+        #[schemars(schema_with = "variable_schema", extend("x-required" = true))]
         pub open_api_v3_schema: Value,
     }
 

@@ -20,6 +20,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1beta1 "sigs.k8s.io/cluster-api/api/ipam/v1beta1"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
+	runtimev1alpha1 "sigs.k8s.io/cluster-api/api/runtime/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	bootstrap "sigs.k8s.io/cluster-api/bootstrap/kubeadm/webhooks/conversion"
 	controlplane "sigs.k8s.io/cluster-api/controlplane/kubeadm/webhooks/conversion"
 	core "sigs.k8s.io/cluster-api/core/webhooks/conversion"
@@ -70,6 +72,7 @@ var kinds = map[string]convert{
 	"ClusterResourceSetBinding":   between[addonsv1beta1.ClusterResourceSetBinding, addonsv1.ClusterResourceSetBinding](core.ConvertClusterResourceSetBindingV1Beta1ToHub, core.ConvertClusterResourceSetBindingHubToV1Beta1),
 	"IPAddress":                   between[ipamv1beta1.IPAddress, ipamv1.IPAddress](core.ConvertIPAddressV1Beta1ToHub, core.ConvertIPAddressHubToV1Beta1),
 	"IPAddressClaim":              between[ipamv1beta1.IPAddressClaim, ipamv1.IPAddressClaim](core.ConvertIPAddressClaimV1Beta1ToHub, core.ConvertIPAddressClaimHubToV1Beta1),
+	"ExtensionConfig":             between[runtimev1alpha1.ExtensionConfig, runtimev1.ExtensionConfig](core.ConvertExtensionConfigV1Alpha1ToHub, core.ConvertExtensionConfigHubToV1Alpha1),
 	"KubeadmConfig":               between[bootstrapv1beta1.KubeadmConfig, bootstrapv1.KubeadmConfig](bootstrap.ConvertKubeadmConfigV1Beta1ToHub, bootstrap.ConvertKubeadmConfigHubToV1Beta1),
 	"KubeadmConfigTemplate":       between[bootstrapv1beta1.KubeadmConfigTemplate, bootstrapv1.KubeadmConfigTemplate](bootstrap.ConvertKubeadmConfigTemplateV1Beta1ToHub, bootstrap.ConvertKubeadmConfigTemplateHubToV1Beta1),
 	"KubeadmControlPlane":         between[controlplanev1beta1.KubeadmControlPlane, controlplanev1.KubeadmControlPlane](controlplane.ConvertKubeadmControlPlaneV1Beta1ToHub, controlplane.ConvertKubeadmControlPlaneHubToV1Beta1),

@@ -134,9 +134,12 @@ fn questions(options: &Options) -> Result<Vec<Question>> {
     let mut rng = StdRng::seed_from_u64(options.seed);
     let mut questions = Vec::new();
     for kind in served {
-        let to = match kind.version.as_str() {
-            "v1beta1" => "v1beta2",
-            "v1beta2" => "v1beta1",
+        let to = match (kind.version.as_str(), kind.kind.as_str()) {
+            // Its older version never was a beta.
+            ("v1alpha1", "ExtensionConfig") => "v1beta2",
+            ("v1beta2", "ExtensionConfig") => "v1alpha1",
+            ("v1beta1", _) => "v1beta2",
+            ("v1beta2", _) => "v1beta1",
             _ => continue,
         };
         questions.extend((0..options.per_kind).map(|_| Question {

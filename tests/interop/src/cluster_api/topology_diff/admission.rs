@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Planes;
-use super::compare::Difference;
 use super::scenario::Action;
 use super::source::Source;
 use crate::api::Reply;
 use crate::cargo;
+use crate::differences::Difference;
 use crate::peers::Cache;
 
 const NAMESPACE: &str = "admission";

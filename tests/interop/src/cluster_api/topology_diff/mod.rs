@@ -6,8 +6,6 @@
 //! names. Then a table of invalid requests must be refused alike.
 
 mod admission;
-mod compare;
-mod explained;
 mod normalise;
 mod roles;
 mod scenario;
@@ -18,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
@@ -26,10 +24,9 @@ use crate::api::Reply;
 use crate::bed::managers::DRIVERS_OF_TOPOLOGIES;
 use crate::bed::ports::free_port;
 use crate::bed::{Controllers, Managers, Server, Workdir, capstan};
+use crate::differences::{self, Difference, judge};
 use crate::peers::Cache;
 use crate::text::Lap;
-use compare::Difference;
-use explained::Explanations;
 use scenario::{Scenario, Step};
 use side::{Objects, Side};
 
@@ -81,22 +78,8 @@ pub async fn run(options: Options) -> Result<()> {
     upstream.check()?;
     managers.check()?;
     server.check()?;
-    judge(&differences, options.only.is_none() && !options.admission)?;
+    judge("topology-diff", &differences, options.only.is_none() && !options.admission)?;
     workdir.passed();
-    Ok(())
-}
-
-/// Fails if a difference has no explanation, or an explanation no difference.
-fn judge(differences: &[Difference], whole: bool) -> Result<()> {
-    let mut explanations = Explanations::load()?;
-    let open: Vec<&Difference> = differences.iter().filter(|it| !explanations.cover(it)).collect();
-    for difference in &open {
-        println!("{difference}");
-    }
-    println!("topology-diff: {} differences explained, {} not", differences.len() - open.len(), open.len());
-    ensure!(open.is_empty(), "{} differences are not explained", open.len());
-    let unused = explanations.unused();
-    ensure!(!whole || unused.is_empty(), "unused explanations: {}", unused.join("; "));
     Ok(())
 }
 
@@ -206,7 +189,7 @@ fn differences(steps: &[(&Scenario, &Step)], theirs: &Objects, ours: &Objects) -
         let theirs = normalise::normalised(&theirs, &their_roles, &our_roles);
         let ours: BTreeMap<_, _> = normalise::normalised(&ours, &our_roles, &their_roles);
         count += theirs.len();
-        for (object, path, theirs, ours) in compare::objects(&theirs, &ours) {
+        for (object, path, theirs, ours) in differences::objects(&theirs, &ours) {
             found.push(Difference {
                 scenario: scenario.name.clone(),
                 step: step.name.clone(),

@@ -8,6 +8,7 @@ use capstan_controller::KindName;
 use capstan_object::Key;
 use serde_json::{Value, json};
 
+use crate::class_of_fakes::{class_spec, create_templates};
 use crate::plane::{World, cluster_scoped, condition, core, fake};
 use server::{Extension, Mood};
 
@@ -72,23 +73,8 @@ async fn register(world: &World, name: &str, spec: Value) {
 
 /// A class of fake kinds, with the patch of an extension if wanted.
 async fn create_class(world: &World, external: bool) {
-    for kind in
-        ["FakeClusterTemplate", "FakeControlPlaneTemplate", "FakeMachineTemplate", "FakeConfigTemplate"]
-    {
-        world.create(&fake(kind), "t", json!({"spec": {"template": {"spec": {}}}})).await;
-    }
-    let template = |kind: &str| json!({"templateRef": {"apiVersion": "fake.example.com/v1alpha1", "kind": kind, "name": "t"}});
-    let mut control_plane = template("FakeControlPlaneTemplate");
-    control_plane["machineInfrastructure"] = template("FakeMachineTemplate");
-    let mut spec = json!({
-        "infrastructure": template("FakeClusterTemplate"),
-        "controlPlane": control_plane,
-        "workers": {"machineDeployments": [{
-            "class": "worker",
-            "bootstrap": template("FakeConfigTemplate"),
-            "infrastructure": template("FakeMachineTemplate"),
-        }]},
-    });
+    create_templates(world).await;
+    let mut spec = class_spec(json!({}));
     if external {
         spec["patches"] = json!([{"name": "flavors", "external": {
             "generatePatchesExtension": "generatepatches.ext",

@@ -1,12 +1,12 @@
-//! Intended differences: `tests/topology-diff/explained.yaml`. Each has a reason; none may be unused.
+//! Intended differences of a suite: `tests/SUITE/explained.yaml`. Each has a reason; none may be unused.
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use regex::Regex;
 use serde::Deserialize;
 
-use super::compare::Difference;
+use super::Difference;
 use crate::cargo;
 
 #[derive(Debug, Deserialize)]
@@ -41,8 +41,8 @@ pub struct Explanations {
 }
 
 impl Explanations {
-    pub fn load() -> Result<Self> {
-        let path = cargo::root().join("tests/topology-diff/explained.yaml");
+    pub fn load(suite: &str) -> Result<Self> {
+        let path = cargo::root().join("tests").join(suite).join("explained.yaml");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let entries: Vec<Entry> =
             serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;
@@ -66,7 +66,7 @@ impl Explanations {
 impl Explanation {
     fn parse(entry: Entry) -> Result<Self> {
         let label = format!("{} {} {}", entry.scenario, entry.object, entry.path);
-        anyhow::ensure!(entry.reason.trim().len() > 20, "{label}: no reason");
+        ensure!(entry.reason.trim().len() > 20, "{label}: no reason");
         let pattern = |text: &str| Regex::new(text).with_context(|| label.clone());
         let patterns = [
             pattern(&entry.scenario)?,
@@ -88,12 +88,28 @@ impl Explanation {
     }
 }
 
+/// Fails if a difference has no explanation, or, in a whole run, an explanation no difference.
+pub fn judge(suite: &str, differences: &[Difference], whole: bool) -> Result<()> {
+    let mut explanations = Explanations::load(suite)?;
+    let open: Vec<&Difference> = differences.iter().filter(|it| !explanations.cover(it)).collect();
+    for difference in &open {
+        println!("{difference}");
+    }
+    println!("{suite}: {} differences explained, {} not", differences.len() - open.len(), open.len());
+    ensure!(open.is_empty(), "{} differences are not explained", open.len());
+    let unused = explanations.unused();
+    ensure!(!whole || unused.is_empty(), "unused explanations: {}", unused.join("; "));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_explanation_is_readable_and_has_a_reason() {
-        assert!(Explanations::load().is_ok());
+        for suite in ["eksa-goldens", "topology-diff"] {
+            assert!(Explanations::load(suite).is_ok(), "{suite}");
+        }
     }
 }

@@ -1,10 +1,14 @@
-//! Differences between objects, by path.
+//! Differences between objects, by path, and the reasons for those that are intended.
+
+mod explained;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// A place where the planes differ.
+pub use explained::{Explanations, judge};
+
+/// A place where the other side's objects and ours differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub scenario: String,
