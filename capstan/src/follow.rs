@@ -135,7 +135,7 @@ fn size() -> (usize, usize) {
 fn blocking_code(tree: &Tree) -> Option<String> {
     let blocked =
         tree.part.operation.as_ref().and_then(|operation| operation.blocked_by.as_ref()?.code.clone());
-    blocked.or_else(|| why(tree).and_then(|why| why.first.cause.code))
+    blocked.or_else(|| why(tree, Timestamp::now()).and_then(|why| why.first.cause.code))
 }
 
 /// Shows a cluster until it is ready or deleted, or until a limit is reached.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::connection::{ConnectionArgs, Management, missing};
 use crate::exit::Exit;
-use crate::kinds::list_matching;
+use crate::kinds::{clusters, list_matching};
 use crate::output::{OutputArgs, Show, TextOptions, eprint_line};
 use crate::plugins::Plugins;
 
@@ -44,6 +44,8 @@ pub struct Args {
 
 struct Objects {
     items: Vec<Value>,
+    /// Clusters, for the column of their classes.
+    clusters: Vec<Value>,
     namespaces: bool,
     /// A single name was given: print the object itself, not a list.
     alone: bool,
@@ -60,7 +62,7 @@ impl serde::Serialize for Objects {
 
 impl Show for Objects {
     fn text(&self, options: &TextOptions) -> String {
-        let columns = Columns { namespaces: self.namespaces, wide: options.wide };
+        let columns = Columns { namespaces: self.namespaces, wide: options.wide, clusters: &self.clusters };
         let by_kind = self.items.chunk_by(|a, b| a["kind"] == b["kind"]);
         let tables: Vec<String> =
             by_kind.map(|items| table(items, columns, options.now, options.paint)).collect();
@@ -86,8 +88,11 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
             .connection
             .run(plugins, async |management| watch::run(&management, args, &requests).await);
     }
-    let mut items =
-        args.connection.run(plugins, async |management| all(&management, args, &requests).await)?;
+    let (mut items, clusters) = args.connection.run(plugins, async |management| {
+        let items = all(&management, args, &requests).await?;
+        let users = users(&management, &items).await?;
+        Ok((items, users))
+    })?;
     if items.is_empty() {
         let place = if args.all_namespaces { "any namespace" } else { &args.connection.namespace };
         eprint_line(&format!("no {} in {place}", args.kind));
@@ -100,7 +105,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         }
     }
     let alone = matches!(requests.as_slice(), [(_, names)] if names.len() == 1);
-    args.output.show(&Objects { items, namespaces: args.all_namespaces, alone })?;
+    args.output.show(&Objects { items, clusters, namespaces: args.all_namespaces, alone })?;
     Ok(Exit::Done)
 }
 
@@ -110,6 +115,14 @@ async fn all(management: &Management, args: &Args, requests: &[(String, Vec<Stri
         all.extend(items(management, args, kind, names).await?);
     }
     Ok(all)
+}
+
+/// The Clusters that may use the classes among some objects.
+async fn users(management: &Management, items: &[Value]) -> Result<Vec<Value>> {
+    match items.iter().any(|item| item["kind"] == "ClusterClass") {
+        true => Ok(clusters(&management.client, &management.namespace).await?),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Reads `KIND[,KIND] [NAME...]` and `KIND/NAME [KIND/NAME...]` as kinds with names.

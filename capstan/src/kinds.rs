@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use capstan_capi_types::core::Cluster;
 use capstan_controller::{ApiError, Client, KindName, List, ListOptions};
 use serde::Deserialize;
 use serde_json::Value;
@@ -85,6 +86,15 @@ pub async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, ApiError> 
 /// All objects of a kind in a namespace (all namespaces if empty), with `apiVersion` and `kind`, which lists omit.
 pub async fn list(client: &Client, kind: &KindName, namespace: &str) -> Result<Vec<Value>, ApiError> {
     list_matching(client, kind, namespace, "").await
+}
+
+/// Clusters of all namespaces; of one namespace without the permission to list all.
+pub async fn clusters(client: &Client, namespace: &str) -> Result<Vec<Value>, ApiError> {
+    let kind = KindName::of::<Cluster>();
+    match list(client, &kind, "").await {
+        Err(ApiError::Status { code: 403, .. }) => list(client, &kind, namespace).await,
+        found => found,
+    }
 }
 
 /// Like [`list`], of objects that match a label selector.

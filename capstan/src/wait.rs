@@ -153,7 +153,7 @@ async fn until(management: &Management, name: &str, goal: &Goal, timeout: Durati
             }
         }
         if Instant::now() + INTERVAL > deadline {
-            let answer = tree.as_ref().and_then(why);
+            let answer = tree.as_ref().and_then(|tree| why(tree, Timestamp::now()));
             eprint_line(&format!("{name} is not {} after {}s", goal_word(goal), timeout.as_secs()));
             if let (Some(tree), Some(answer)) = (&tree, &answer) {
                 eprint_line(explain(&management.plugins, tree, answer, Timestamp::now()).trim_end());
@@ -202,7 +202,8 @@ fn progress(tree: Option<&Tree>, goal: &Goal) -> Progress {
     if *goal == Goal::Deleted && part.deleted.is_none() {
         return Progress::Waiting(format!("{} is not being deleted; run `capstan delete`", part.title()));
     }
-    Progress::Waiting(match why(tree).and_then(|answer| answer.first.chain.last().cloned()) {
+    let last = why(tree, Timestamp::now()).and_then(|answer| answer.first.chain.last().cloned());
+    Progress::Waiting(match last {
         Some(last) => {
             let message = if last.message.is_empty() { last.reason } else { last.message };
             let what = [last.condition, message].into_iter().filter(|word| !word.is_empty());

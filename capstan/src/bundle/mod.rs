@@ -84,7 +84,7 @@ async fn collect(management: &Management) -> Result<Vec<Entry>> {
         if let Some(tree) = inspect::find_tree(&in_namespace, &name).await? {
             let now = jiff::Timestamp::now();
             let mut text = capstan_view::draw(&tree, true, now, capstan_view::Paint::Plain);
-            if let Some(why) = capstan_view::why(&tree) {
+            if let Some(why) = capstan_view::why(&tree, now) {
                 text = format!("{text}\n{}", inspect::explain(&management.plugins, &tree, &why, now));
             }
             entries.push((format!("clusters/{namespace}/{name}.txt"), text));

@@ -23,13 +23,15 @@ pub(super) async fn run(
     args: &Args,
     requests: &[(String, Vec<String>)],
 ) -> Result<Exit> {
-    let columns = Columns { namespaces: args.all_namespaces, wide: args.output.is_wide() };
-    let mut rows = Rows { columns, since: Timestamp::now(), printed: BTreeMap::new() };
+    let (namespaces, wide) = (args.all_namespaces, args.output.is_wide());
+    let mut rows = Rows { since: Timestamp::now(), printed: BTreeMap::new() };
     let mut connection = Reconnect::default();
     // Names must exist at first, and may be deleted later.
     let mut items = super::all(management, args, requests).await?;
+    let mut clusters = super::users(management, &items).await?;
     loop {
-        let text = rows.update(&items, Timestamp::now(), paint());
+        let columns = Columns { namespaces, wide, clusters: &clusters };
+        let text = rows.update(&items, columns, Timestamp::now(), paint());
         let mut out = std::io::stdout();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Exit::Done),
@@ -39,7 +41,8 @@ pub(super) async fn run(
         let kinds: Vec<(String, Vec<String>)> =
             requests.iter().map(|(kind, _)| (kind.clone(), Vec::new())).collect();
         let Some(found) = connection.retry(super::all(management, args, &kinds).await)? else { continue };
-        items = found;
+        let Some(users) = connection.retry(super::users(management, &found).await)? else { continue };
+        (items, clusters) = (found, users);
         items.retain(|item| is_requested(item, requests));
     }
 }
@@ -52,7 +55,6 @@ fn is_requested(item: &Value, requests: &[(String, Vec<String>)]) -> bool {
 
 /// What was printed of each object.
 struct Rows {
-    columns: Columns,
     /// Ages are of this moment where rows are compared: they alone are no change.
     since: Timestamp,
     /// By kind, namespace and name.
@@ -61,13 +63,13 @@ struct Rows {
 
 impl Rows {
     /// New and changed rows, and those of objects that are gone. Headings come with the first rows.
-    fn update(&mut self, items: &[Value], now: Timestamp, paint: Paint) -> String {
+    fn update(&mut self, items: &[Value], columns: Columns<'_>, now: Timestamp, paint: Paint) -> String {
         let first = self.printed.is_empty();
         let mut text = String::new();
         let mut seen = BTreeMap::new();
         for (n, of_kind) in items.chunk_by(|a, b| a["kind"] == b["kind"]).enumerate() {
-            let shown = table(of_kind, self.columns, now, paint);
-            let compared = table(of_kind, self.columns, self.since, Paint::Plain);
+            let shown = table(of_kind, columns, now, paint);
+            let compared = table(of_kind, columns, self.since, Paint::Plain);
             let mut lines = shown.lines();
             let heading = lines.next().unwrap_or_default();
             if first {
@@ -116,9 +118,9 @@ mod tests {
     #[test]
     fn only_rows_that_change_are_printed_again() {
         let at = |second: i64| Timestamp::from_second(1_767_225_600 + second).expect("a time");
-        let columns = Columns { namespaces: false, wide: false };
-        let mut rows = Rows { columns, since: at(10), printed: BTreeMap::new() };
-        let mut update = |items: &[Value], second| rows.update(items, at(second), Paint::Plain);
+        let columns = Columns { namespaces: false, wide: false, clusters: &[] };
+        let mut rows = Rows { since: at(10), printed: BTreeMap::new() };
+        let mut update = |items: &[Value], second| rows.update(items, columns, at(second), Paint::Plain);
         let all = update(&[machine("m1", "False"), machine("m2", "False")], 10);
         assert_eq!(all.lines().count(), 3, "{all}");
         assert_eq!(update(&[machine("m1", "False"), machine("m2", "False")], 500), "", "older is no change");

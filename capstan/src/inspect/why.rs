@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use capstan_controller::{Backoff, catalogue};
-use capstan_view::{Blocker, Link, Problem, State, Tree, Why, age, full_line, one_line};
+use capstan_view::{Blocker, Link, Part, Problem, State, Tree, Why, age, full_line, one_line};
 use jiff::{SignedDuration, Timestamp};
 
 use super::fixes;
@@ -42,7 +42,7 @@ impl Show for Answer {
     fn text(&self, options: &TextOptions) -> String {
         match &self.why {
             Some(why) => explain(&self.plugins, &self.tree, why, options.now),
-            None => format!("{} is ready", self.tree.part.title()),
+            None => ready(&self.tree.part),
         }
     }
 
@@ -54,7 +54,7 @@ impl Show for Answer {
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let tree =
         args.connection.run(plugins, async |management| super::load_tree(&management, &args.name).await)?;
-    let why = capstan_view::why(&tree).map(|why| fixes::complete(plugins, &tree, why));
+    let why = capstan_view::why(&tree, Timestamp::now()).map(|why| fixes::complete(plugins, &tree, why));
     args.output.show(&Answer { why, tree, plugins: plugins.clone() })?;
     Ok(Exit::Done)
 }
@@ -82,6 +82,19 @@ pub fn explain(plugins: &Plugins, tree: &Tree, why: &Why, now: Timestamp) -> Str
         let _ = writeln!(text, "\nand {} more; `-o json` lists all", count - MOST);
     }
     text
+}
+
+/// The answer for a part without a problem.
+fn ready(part: &Part) -> String {
+    let title = part.title();
+    let Some(deferred) = part.deferred_upgrade() else { return format!("{title} is ready") };
+    format!(
+        "{title} is ready, and its upgrade is held back\n\nmessage: {}\nfix: remove the annotation from spec.topology.workers \
+         of the Cluster\n  kubectl edit cluster {} -n {}\nfixed by: user",
+        full_line(&deferred.message),
+        part.name,
+        part.namespace
+    )
 }
 
 /// The first half of a sentence that goes on with the problem.
@@ -115,6 +128,9 @@ fn words(blocker: &Blocker, now: Timestamp) -> String {
             format!("the cloud of {part} does not answer")
         }
         Problem::Failed => format!("{part} failed"),
+        Problem::TopologyFailed => format!("the topology of {part} cannot be reconciled"),
+        Problem::HookBlocks => format!("a hook holds {part} back"),
+        Problem::Upgrading => format!("{part} is being upgraded"),
         Problem::DoesNotExist => format!("{part} does not exist yet"),
         Problem::DeletedInCloud => format!("the machine of {part} was deleted in the cloud"),
         Problem::StoppedInCloud => format!("the machine of {part} is stopped in the cloud"),

@@ -3,12 +3,13 @@
 use anyhow::{Result, bail};
 use capstan_controller::KindName;
 use capstan_object::Key;
+use capstan_view::Topology;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::apply::{Applier, title};
 use crate::change;
-use crate::connection::Management;
+use crate::connection::{Management, is_unreachable};
 
 /// Most fields shown per object.
 const MOST: usize = 8;
@@ -52,6 +53,14 @@ pub async fn of(management: &Management, objects: &[Value]) -> Result<Vec<Change
     for object in objects {
         let after = match applier.apply(object).await {
             Ok(after) => after,
+            // The server does not know the class as it will be. The copy checks the cluster after its class.
+            Err(error)
+                if !is_unreachable(&error) && comes_with_class(object, objects, &management.namespace) =>
+            {
+                let mut after = applier.current(object).await?.unwrap_or_default();
+                overlay(&mut after, object);
+                after
+            }
             Err(error) => {
                 refused.push(format!("{error:#}"));
                 continue;
@@ -75,6 +84,28 @@ pub async fn of(management: &Management, objects: &[Value]) -> Result<Vec<Change
     }
 }
 
+/// Whether an object is a cluster whose class is in the same manifest.
+fn comes_with_class(object: &Value, manifest: &[Value], namespace: &str) -> bool {
+    let or_default = |place: &str| if place.is_empty() { namespace.to_owned() } else { place.to_owned() };
+    let Some(topology) = Topology::of(object).filter(|_| object["kind"] == "Cluster") else { return false };
+    manifest.iter().filter(|it| it["kind"] == "ClusterClass").any(|class| {
+        let place = or_default(class["metadata"]["namespace"].as_str().unwrap_or_default());
+        class["metadata"]["name"] == topology.class.as_str() && place == or_default(&topology.class_namespace)
+    })
+}
+
+/// Sets the fields of a manifest; lists are replaced.
+fn overlay(object: &mut Value, manifest: &Value) {
+    match (object, manifest) {
+        (Value::Object(fields), Value::Object(given)) => {
+            for (name, value) in given {
+                overlay(fields.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (object, given) => *object = given.clone(),
+    }
+}
+
 /// The changes of patches.
 pub async fn of_patches(management: &Management, patches: &[change::Change]) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
@@ -95,7 +126,7 @@ pub async fn of_patches(management: &Management, patches: &[change::Change]) -> 
 }
 
 /// Fields that differ, without status and server-set metadata.
-fn differences(before: &Value, after: &Value) -> Vec<String> {
+pub fn differences(before: &Value, after: &Value) -> Vec<String> {
     let secret = after["kind"] == "Secret";
     let mut found = Vec::new();
     compare("", before, after, secret, &mut found);
@@ -142,6 +173,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_cluster_may_come_with_its_class() {
+        let cluster = |class: Value| json!({"kind": "Cluster", "metadata": {"name": "c"}, "spec": {"topology": {"classRef": class}}});
+        let class =
+            |place: &str| json!({"kind": "ClusterClass", "metadata": {"name": "a", "namespace": place}});
+        for (reference, manifest, expected) in [
+            (json!({"name": "a"}), class("here"), true),
+            (json!({"name": "a", "namespace": "there"}), class("there"), true),
+            (json!({"name": "a", "namespace": "there"}), class("here"), false),
+            (json!({"name": "b"}), class("here"), false),
+        ] {
+            assert_eq!(
+                comes_with_class(&cluster(reference.clone()), &[manifest], "here"),
+                expected,
+                "{reference}"
+            );
+        }
+        let mut object = json!({"spec": {"a": 1, "b": [1]}, "status": {}});
+        overlay(&mut object, &json!({"spec": {"b": [2], "c": {"d": 3}}}));
+        assert_eq!(object, json!({"spec": {"a": 1, "b": [2], "c": {"d": 3}}, "status": {}}));
+    }
 
     #[test]
     fn differing_fields_are_listed_and_secrets_are_hidden() {

@@ -4,6 +4,7 @@
 //! manifest ─┬─ dry run on the server ──▶ changes.rs: changed objects
 //!           └─ applied to the copy ────▶ capstan-rehearsal: created and deleted machines
 //! server ── snapshot.rs ──▶ the copy     warnings.rs: what may block the change     report.rs: output
+//!   copy ── clusters of a class ───────▶ topologies.rs: rotated templates, replaced machines
 //! clouds ── quota, images, sizes ──────▶ capacity.rs: whether there is capacity
 //!   └───── clusters to be resumed ─────▶ cloud.rs: calls that would change something there
 //! ```
@@ -14,9 +15,11 @@
 mod capacity;
 mod changes;
 mod cloud;
+mod counts;
 mod networks;
 mod report;
 mod snapshot;
+mod topologies;
 mod warnings;
 
 use std::path::PathBuf;
@@ -24,25 +27,30 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use capstan_capi_plane::{Extensions, Settings};
-use capstan_capi_types::core::Cluster;
-use capstan_controller::{Deletion, KindName, ListOptions, Patch};
+use capstan_capi_types::core::{Cluster, ClusterClass};
+use capstan_controller::{ApiError, Client, Deletion, KindName, ListOptions, Patch};
 use capstan_guest::Timings;
 use capstan_object::Key;
 use capstan_rehearsal::{Edit, Rehearsal, rehearse};
 use futures::FutureExt as _;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::apply::{Applier, read_all};
 use crate::change;
 use crate::connection::{ConnectionArgs, Management, is_unreachable};
 use crate::exit::Exit;
+use crate::kinds::list;
 use crate::output::{OutputArgs, Show as _, TextOptions, eprint_line};
 use crate::plugins::Plugins;
 use cloud::CloudPreview;
+use topologies::Named;
 use warnings::Before;
 
 pub use report::Plan;
+
+/// Annotation of clusters of the copy that are to be reconciled.
+const WOKEN: &str = "capstan.dev/plan";
 
 /// Commands skip the plan where more clusters would have to be copied: it would take more than a second or two.
 const MOST_CLUSTERS: usize = 10;
@@ -178,7 +186,11 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
     namespaces.extend(proposal.patch.iter().map(|_| management.namespace.clone()));
     namespaces.extend(proposal.delete.iter().map(|(_, key)| key.namespace.clone()));
     namespaces.extend(proposal.resume.iter().map(|resumed| resumed.key.namespace.clone()));
+    let named = named(&proposal, &management.namespace);
+    namespaces.extend(snapshot::users(&management.client, &management.namespace, &named).await?);
     let mut records = snapshot::records(&management.client, &kinds, &namespaces).await?;
+    let classes = snapshot::classes(&management.client, &kinds, &namespaces, &records, &proposal.apply);
+    records.0.extend(classes.await?);
     let before = Before::of(&records);
     let in_cloud = match proposal.resume.as_slice() {
         [] => CloudPreview::default(),
@@ -197,7 +209,7 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
         now: Timestamp::now(),
         timings: Timings::default(),
         models: management.plugins.models(),
-        edit: edit(proposal.clone(), management.namespace.clone()),
+        edit: edit(proposal.clone(), management.namespace.clone(), named.clone()),
     };
     // It uses a paused clock, which needs a runtime of its own.
     let course = tokio::task::spawn_blocking(move || rehearse(rehearsal)).await?;
@@ -205,14 +217,31 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
     let answers = capacity::check(&management.plugins, &management.client, &proposal.apply, &course).await;
     let mut warnings = warnings::of(&management.client, &before, &course).await;
     warnings.extend(in_cloud.warnings);
-    Ok(Plan::new(changes, course, answers, warnings).calling(in_cloud.calls))
+    let topologies = topologies::of(&named, &course);
+    let plan = Plan::new(changes, course, answers, warnings);
+    Ok(plan.with_topologies(topologies).calling(in_cloud.calls))
+}
+
+/// Kind and key of everything that a change names.
+fn named(proposal: &Proposal, namespace: &str) -> Vec<Named> {
+    let applied = proposal.apply.iter().map(|object| {
+        let mut key = topologies::key_of(object);
+        if key.namespace.is_empty() {
+            key.namespace = namespace.to_owned();
+        }
+        (object["kind"].as_str().unwrap_or_default().to_owned(), key)
+    });
+    let patched = proposal.patch.iter().map(|change| (&change.kind, Key::new(namespace, &change.name)));
+    let deleted = proposal.delete.iter().map(|(kind, key)| (kind, key.clone()));
+    let others = patched.chain(deleted).map(|(kind, key)| (kind.kind.to_string(), key));
+    applied.chain(others).collect()
 }
 
 /// Applies the change to the copy.
-fn edit(proposal: Proposal, namespace: String) -> Edit {
-    let proposal = Arc::new(proposal);
+fn edit(proposal: Proposal, namespace: String, named: Vec<Named>) -> Edit {
+    let (proposal, named) = (Arc::new(proposal), Arc::new(named));
     Box::new(move |client| {
-        let (proposal, namespace) = (proposal.clone(), namespace.clone());
+        let (proposal, namespace, named) = (proposal.clone(), namespace.clone(), named.clone());
         let done = async move {
             let mut applier = Applier::new(&client, &namespace);
             for object in &proposal.apply {
@@ -234,8 +263,26 @@ fn edit(proposal: Proposal, namespace: String) -> Edit {
                 let deleted = client.delete(kind, key, &Deletion::default()).await;
                 deleted.map_err(|error| format!("cannot delete {} {key}: {error}", kind.kind))?;
             }
-            Ok(())
+            wake(&client, &named).await.map_err(|error| format!("cannot reconcile the clusters: {error}"))
         };
         done.boxed()
     })
+}
+
+/// Has clusters reconciled whose class refers to a template of the change: a changed template alone does not do that.
+async fn wake(client: &Client, named: &[Named]) -> Result<(), ApiError> {
+    if !named.iter().any(|(kind, _)| kind.ends_with("Template")) {
+        return Ok(());
+    }
+    let classes = list(client, &KindName::of::<ClusterClass>(), "").await?;
+    let classes: Vec<Key> = topologies::referring(&classes, named).collect();
+    for cluster in list(client, &KindName::of::<Cluster>(), "").await? {
+        if topologies::class_of(&cluster).is_some_and(|class| classes.contains(&class)) {
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {WOKEN: ""}}}));
+            // A cluster that does not fit its class any more is refused, and its controller says so.
+            let _ =
+                client.patch(&KindName::of::<Cluster>(), &topologies::key_of(&cluster), None, &patch).await;
+        }
+    }
+    Ok(())
 }

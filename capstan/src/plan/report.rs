@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use super::capacity::{CapacityReport, QuotaUse};
 use super::changes::{Change, ChangeKind};
+use super::counts::{MachineCount, machine_counts};
+use super::topologies::{self, TopologyPlan};
 use super::warnings::deleted_clusters;
 use crate::output::{Show, TextOptions};
 
@@ -26,6 +28,9 @@ const NOT_MODELLED: [&str; 4] = [
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     changes: Vec<Change>,
+    /// Clusters of a class that the change concerns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    topologies: Vec<TopologyPlan>,
     /// Created and deleted machines, in order.
     steps: Vec<MachineEvent>,
     summary: Vec<MachineCount>,
@@ -53,16 +58,6 @@ pub struct Plan {
     not_modelled: [&'static str; 4],
 }
 
-/// Machines of one owner. As many created as deleted count as replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct MachineCount {
-    of: String,
-    created: usize,
-    replaced: usize,
-    deleted: usize,
-}
-
 impl Plan {
     pub fn new(
         changes: Vec<Change>,
@@ -77,7 +72,8 @@ impl Plan {
         let warnings = refused.chain(capacity.warnings).chain(warnings).collect();
         Self {
             changes,
-            summary: machine_counts(&course.steps),
+            topologies: Vec::new(),
+            summary: machine_counts(course.steps.iter()),
             model_seconds: course.steps.last().map_or(0, |step| step.seconds),
             steps: course.steps,
             now,
@@ -91,6 +87,12 @@ impl Plan {
             warnings,
             not_modelled: NOT_MODELLED,
         }
+    }
+
+    /// With clusters of a class.
+    #[must_use]
+    pub fn with_topologies(self, topologies: Vec<TopologyPlan>) -> Self {
+        Self { topologies, ..self }
     }
 
     /// With calls that providers would make.
@@ -114,23 +116,6 @@ impl Plan {
     }
 }
 
-fn machine_counts(steps: &[MachineEvent]) -> Vec<MachineCount> {
-    let mut all: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for step in steps {
-        let (created, deleted) = all.entry(&step.machine.of).or_default();
-        match step.what {
-            MachineEventKind::Created => *created += 1,
-            MachineEventKind::Deleted => *deleted += 1,
-            MachineEventKind::Ready | MachineEventKind::Deleting => {}
-        }
-    }
-    let sum = |(of, (created, deleted)): (&str, (usize, usize))| {
-        let replaced = created.min(deleted);
-        MachineCount { of: of.to_owned(), created: created - replaced, replaced, deleted: deleted - replaced }
-    };
-    all.into_iter().map(sum).filter(|sum| sum.created + sum.replaced + sum.deleted > 0).collect()
-}
-
 impl Plan {
     /// Until the last step, in simulated time.
     pub fn duration(&self) -> std::time::Duration {
@@ -149,6 +134,7 @@ impl Show for Plan {
         let mut text = String::new();
         let changes: Vec<String> = self.changes.iter().map(changed).collect();
         section(&mut text, "changes", &changes);
+        section(&mut text, "topologies", &topologies::lines(&self.topologies));
         section(&mut text, "calls to the cloud", &self.calls);
         section(&mut text, "already in progress", &lines(&self.under_way, &self.deleted_clusters));
         let drains = self.steps.iter().any(|step| is_drained(step, &self.deleted_clusters));
@@ -194,15 +180,6 @@ impl Plan {
             let _ = write!(text, "; quota unknown: {reported}");
         }
         text
-    }
-}
-
-impl MachineCount {
-    fn line(&self) -> String {
-        let counts = [(self.created, "created"), (self.replaced, "replaced"), (self.deleted, "deleted")];
-        let parts: Vec<String> =
-            counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-        format!("{}: {}", self.of, parts.join(", "))
     }
 }
 
@@ -290,9 +267,8 @@ mod tests {
             cluster: "c".to_owned(),
             of: of.to_owned(),
             version: "v1.36.0".to_owned(),
-            failure_domain: String::new(),
             existed,
-            infrastructure: None,
+            ..MachineInfo::default()
         };
         MachineEvent { seconds, what, machine, why: String::new() }
     }
@@ -369,15 +345,5 @@ not modelled: timing of this cloud, your workloads (-o wide for all)
         let capacity = CapacityReport::none(Plugins::new(Vec::new()));
         let text = Plan::new(Vec::new(), course, capacity, Vec::new()).text(&TextOptions::plain());
         assert!(text.starts_with("steps (about 9 s, simulated)\n    0:00  delete  w-old of "), "{text}");
-    }
-
-    #[test]
-    fn created_and_deleted_machines_of_an_owner_count_as_replaced() {
-        let of = "KubeadmControlPlane/c";
-        let created = |name| step(0, MachineEventKind::Created, name, of, false);
-        let deleted = |name| step(9, MachineEventKind::Deleted, name, of, true);
-        let steps = [created("a"), created("b"), deleted("x"), deleted("y"), deleted("z")];
-        let sum = MachineCount { of: of.to_owned(), created: 0, replaced: 2, deleted: 1 };
-        assert_eq!(machine_counts(&steps), [sum]);
     }
 }

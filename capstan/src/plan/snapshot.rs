@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use capstan_capi_plane::{ClusterApi, Rules};
-use capstan_capi_types::core::Cluster;
+use capstan_capi_types::core::{Cluster, ClusterClass};
 use capstan_controller::{ApiError, Client, KindName};
-use capstan_object::Scope;
+use capstan_object::{Key, Scope};
 use capstan_rehearsal::{Kinds, Records};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
-use crate::kinds::list;
+use super::topologies::{Named, class_of, key_of, referring};
+use crate::kinds::{clusters, list};
 use crate::plugins::Plugins;
 
 /// Suffix of the API groups of Cluster API and its providers.
@@ -81,6 +82,58 @@ pub async fn records(client: &Client, kinds: &Kinds, namespaces: &BTreeSet<Strin
         }
     }
     Ok(Records(all))
+}
+
+/// The namespaces of clusters whose class a change names, directly or by a template.
+pub async fn users(client: &Client, namespace: &str, named: &[Named]) -> Result<BTreeSet<String>> {
+    let classes = of_kind(named, |kind| kind == "ClusterClass");
+    let templates = of_kind(named, |kind| kind.ends_with("Template"));
+    let mut changed: BTreeSet<Key> = classes.cloned().collect();
+    let places: BTreeSet<&str> = templates.map(|key| key.namespace.as_str()).collect();
+    for place in places {
+        let there = recorded(client, &KindName::of::<ClusterClass>(), place).await?;
+        changed.extend(referring(&there, named));
+    }
+    if changed.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let all = clusters(client, namespace).await.context("cannot list the clusters of the class")?;
+    Ok(all
+        .iter()
+        .filter(|it| class_of(it).is_some_and(|class| changed.contains(&class)))
+        .map(|it| key_of(it).namespace)
+        .collect())
+}
+
+fn of_kind(named: &[Named], is: impl Fn(&str) -> bool) -> impl Iterator<Item = &Key> {
+    named.iter().filter(move |(kind, _)| is(kind)).map(|(_, key)| key)
+}
+
+/// Classes in other namespaces that clusters use, with their templates.
+pub async fn classes(
+    client: &Client,
+    kinds: &Kinds,
+    namespaces: &BTreeSet<String>,
+    records: &Records,
+    manifest: &[Value],
+) -> Result<Vec<(KindName, Value)>> {
+    let recorded_clusters = records.0.iter().map(|(_, object)| object);
+    let clusters = recorded_clusters.chain(manifest).filter(|object| object["kind"] == "Cluster");
+    let places: BTreeSet<String> = clusters
+        .filter_map(class_of)
+        .map(|class| class.namespace)
+        .filter(|place| !place.is_empty() && !namespaces.contains(place))
+        .collect();
+    let is_shared = |kind: &&KindName| kind.kind == "ClusterClass" || kind.kind.ends_with("Template");
+    let names = kinds.names();
+    let mut found = Vec::new();
+    for place in places {
+        for kind in names.iter().filter(is_shared) {
+            let objects = recorded(client, kind, &place).await?;
+            found.extend(objects.into_iter().map(|object| (kind.clone(), object)));
+        }
+    }
+    Ok(found)
 }
 
 /// Drops the `Paused` conditions of infrastructure objects.

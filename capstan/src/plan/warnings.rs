@@ -11,7 +11,8 @@ use capstan_capi_types::version::tolerant;
 use capstan_controller::{Access, Client, Env, KindName, Remote, TcpDial};
 use capstan_object::Key;
 use capstan_rehearsal::{MachineEvent, MachineEventKind, Preview, Records};
-use capstan_view::{Part, Tree, one_line, why};
+use capstan_view::{Part, Topology, Tree, one_line, why};
+use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -136,7 +137,9 @@ fn version_changes(before: &Before, course: &Preview) -> Vec<String> {
             cluster["metadata"]["namespace"] == machine.metadata.namespace.as_str()
                 && cluster["metadata"]["name"] == machine.spec.cluster_name.as_str()
         });
+        // A topology passes through the versions in between, or is not reconciled.
         if from != to
+            && Topology::of(cluster).is_none()
             && let Err(error) = JoinedVersions::of(own).check_control_plane(&from, &to)
         {
             warnings.push(format!("{title} cannot go from v{from} to v{to}: {error}"));
@@ -158,14 +161,17 @@ fn version_skew(course: &Preview) -> Vec<String> {
             machine["metadata"]["namespace"] == meta["namespace"]
                 && machine["spec"]["clusterName"] == meta["name"]
         };
-        for deployment in of_kind(course, "MachineDeployment", "cluster.x-k8s.io/").filter(mine) {
-            let version = deployment["spec"]["template"]["spec"]["version"].as_str();
+        let workers = ["MachineDeployment", "MachinePool"]
+            .into_iter()
+            .flat_map(|kind| of_kind(course, kind, "cluster.x-k8s.io/"));
+        for group in workers.filter(mine) {
+            let version = group["spec"]["template"]["spec"]["version"].as_str();
             let Some(Err(error)) = version.and_then(tolerant).map(|own| check_skew(&own, &target)) else {
                 continue;
             };
-            let name = deployment["metadata"]["name"].as_str().unwrap_or_default();
             warnings.insert(format!(
-                "MachineDeployment/{name} is at {} and its control plane at v{target}: {error}",
+                "{} is at {} and its control plane at v{target}: {error}",
+                crate::apply::title(group),
                 version.unwrap_or_default()
             ));
         }
@@ -179,7 +185,8 @@ fn not_ready(course: &Preview) -> Vec<String> {
     for cluster in clusters_of(course) {
         let parts: Vec<Part> = course.objects.iter().filter_map(Part::of).collect();
         let tree = cluster["metadata"]["uid"].as_str().and_then(|uid| Tree::below(uid, parts));
-        let Some(why) = tree.as_ref().and_then(why) else { continue };
+        // Nothing comes later that a short wait would show.
+        let Some(why) = tree.as_ref().and_then(|tree| why(tree, Timestamp::MAX)) else { continue };
         let message = why.first.chain.last().map(|link| {
             let text = if link.message.is_empty() { &link.reason } else { &link.message };
             one_line(text)
@@ -231,14 +238,14 @@ mod tests {
 
     #[test]
     fn version_skew_is_reported() {
-        let course = |control_plane: &str, workers: &str| {
+        let course = |kind: &str, control_plane: &str, workers: &str| {
             let meta = |name: &str| json!({"name": name, "namespace": "n"});
             let objects = vec![
                 json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": meta("c"),
                     "spec": {"controlPlaneRef": {"kind": "KubeadmControlPlane", "name": "c"}}}),
                 json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane",
                     "metadata": meta("c"), "spec": {"version": control_plane}}),
-                json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "metadata": meta("w"),
+                json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "metadata": meta("w"),
                     "spec": {"clusterName": "c", "template": {"spec": {"version": workers}}}}),
             ];
             Preview { objects, ..Preview::default() }
@@ -249,16 +256,18 @@ mod tests {
             ("v1.36.0", "v1.32.0", Some("at least v1.33 first")),
             ("v1.35.0", "v1.36.0", Some("must not be newer than their control plane")),
         ] {
-            let warnings = version_skew(&course(control_plane, workers));
-            assert_eq!(
-                warnings.len(),
-                usize::from(expected.is_some()),
-                "{control_plane} {workers}: {warnings:?}"
-            );
-            assert!(
-                warnings.iter().all(|it| expected.is_some_and(|expected| it.contains(expected))),
-                "{warnings:?}"
-            );
+            for kind in ["MachineDeployment", "MachinePool"] {
+                let warnings = version_skew(&course(kind, control_plane, workers));
+                assert_eq!(
+                    warnings.len(),
+                    usize::from(expected.is_some()),
+                    "{control_plane} {workers}: {warnings:?}"
+                );
+                let is_expected = |it: &String| {
+                    it.starts_with(kind) && expected.is_some_and(|expected| it.contains(expected))
+                };
+                assert!(warnings.iter().all(is_expected), "{warnings:?}");
+            }
         }
     }
 

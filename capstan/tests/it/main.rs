@@ -18,6 +18,7 @@ mod schemas;
 mod site;
 mod stores;
 mod supervised;
+mod topologies;
 mod traces;
 mod undo;
 mod verbs;

@@ -12,7 +12,7 @@ use crate::program::{Server, ask, failed, succeeded};
 use crate::sample::{example, of_kind, quick, simulated};
 use crate::verbs::on;
 
-fn written(dir: &Path, name: &str, objects: &[Value]) -> PathBuf {
+pub fn written(dir: &Path, name: &str, objects: &[Value]) -> PathBuf {
     let path = dir.join(name);
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
     std::fs::write(&path, list.to_string()).unwrap();
@@ -120,7 +120,7 @@ async fn a_plan_checks_credentials_images_and_quota() {
     );
 }
 
-async fn machines(server: &Server) -> Vec<String> {
+pub async fn machines(server: &Server) -> Vec<String> {
     let path = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines";
     let list = ask(&server.admin(), Method::GET, path, &Value::Null).await.1;
     let names = list["items"].as_array().unwrap().iter();

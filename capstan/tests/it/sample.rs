@@ -22,7 +22,8 @@ pub fn example(name: &str) -> Vec<Value> {
 pub async fn create(server: &Server, objects: &[Value]) {
     for object in objects {
         let version = object["apiVersion"].as_str().unwrap();
-        let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
+        let kind = object["kind"].as_str().unwrap().to_lowercase();
+        let plural = if kind.ends_with('s') { format!("{kind}es") } else { format!("{kind}s") };
         let root = if version.contains('/') { "apis" } else { "api" };
         let path = format!("/{root}/{version}/namespaces/default/{plural}");
         let (code, answer) = ask(&server.admin(), Method::POST, &path, object).await;

@@ -9,7 +9,7 @@ use crate::program::{Server, succeeded};
 use crate::sample::{create, example, of_kind, simulated};
 use crate::verbs::on;
 
-fn schema() -> Value {
+pub fn schema() -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schemas/output.json");
     serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
 }
@@ -85,7 +85,7 @@ fn is(value: &Value, kind: &str) -> bool {
     }
 }
 
-fn check(schema: &Value, server: &Server, definition: &str, arguments: &[&str]) {
+pub fn check(schema: &Value, server: &Server, definition: &str, arguments: &[&str]) {
     let output = on(server, &[arguments, &["-o", "json"]].concat());
     // `plan` and `orphans` exit with 2 if there are differences.
     assert!(matches!(output.status.code(), Some(0 | 2)), "{arguments:?}: {output:?}");

@@ -35,7 +35,7 @@ async fn a_missing_machine_template() {
         control_plane["spec"]["machineTemplate"]["spec"]["infrastructureRef"]["name"] = "nowhere".into();
     })
     .await;
-    let answer = why(&server, "quick", "is blocked because: * SimMachineTemplate does not exist");
+    let answer = why(&server, "quick", "is blocked because: SimMachineTemplate does not exist");
     // In the first moments the MachineDeployment may be listed as well.
     assert!(answer.starts_with("Cluster/quick is not ready: "), "{answer}");
     assert!(

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::problem::UNINITIALIZED;
-use crate::{Part, Problem};
+use crate::{Part, Problem, topology};
 
 /// Who can fix a problem, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,7 +19,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    fn new(fixed_by: &'static str, fix: impl Into<String>, commands: Vec<String>) -> Self {
+    pub(crate) fn new(fixed_by: &'static str, fix: impl Into<String>, commands: Vec<String>) -> Self {
         Self { fixed_by, fix: fix.into(), commands }
     }
 }
@@ -27,6 +27,9 @@ impl Advice {
 /// Advice for the last part of a path from the root. `message` is that of the condition that explains its state.
 pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advice> {
     let part = path.last()?;
+    if let Some(advice) = topology::advice(problem, part, message) {
+        return Some(advice);
+    }
     let namespace = format!("-n {}", part.namespace);
     let of_kind = |kind: &str| path.iter().rev().find(|it| it.kind == kind).map(|it| it.name.as_str());
     let machine = of_kind("Machine").unwrap_or(&part.name);
@@ -153,6 +156,12 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
                 [vec![format!("capstan console {machine} {namespace}")], commands].concat(),
             )
         }
-        Problem::Failed | Problem::Deleting | Problem::StillExists | Problem::Waiting => return None,
+        Problem::Failed
+        | Problem::TopologyFailed
+        | Problem::HookBlocks
+        | Problem::Upgrading
+        | Problem::Deleting
+        | Problem::StillExists
+        | Problem::Waiting => return None,
     })
 }

@@ -58,14 +58,35 @@ fn have_same_problem(one: &Tree, other: &Tree) -> bool {
     }
     let problem = |tree: &Tree| {
         let condition = tree.part.explaining_condition()?;
-        // Messages often contain the name of their object.
-        let message = condition.message.replace(&tree.part.name, "");
+        // Messages often contain the name of their object, and ids of the cloud.
+        let message = without_ids(&condition.message.replace(&tree.part.name, ""));
         (!message.is_empty()).then(|| (tree.part.state(), condition.kind.clone(), message))
     };
     healthy(one) || problem(one).is_some_and(|problem_of_one| Some(problem_of_one) == problem(other))
 }
 
+/// The words of a text that are no UUID.
+fn without_ids(text: &str) -> String {
+    let is_id = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_ascii_hexdigit());
+        word.len() == 36 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+    };
+    text.split_whitespace().filter(|word| !is_id(word)).collect::<Vec<_>>().join(" ")
+}
+
 /// Whether a part and everything below it is healthy.
 fn healthy(tree: &Tree) -> bool {
     matches!(tree.part.state(), State::Healthy | State::NoConditions) && tree.children.iter().all(healthy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_ids;
+
+    #[test]
+    fn ids_of_the_cloud_do_not_make_a_problem_another_one() {
+        let waiting = "Waiting for CloudStack (job 0f2dc157-99cf-4fb1-8dde-3b67d568d727) to start";
+        assert_eq!(without_ids(waiting), "Waiting for CloudStack (job to start");
+        assert_eq!(without_ids("no id: decade-facade"), "no id: decade-facade");
+    }
 }

@@ -21,6 +21,7 @@ mod problem;
 mod progress;
 mod table;
 mod text;
+mod topology;
 mod tree;
 mod why;
 
@@ -34,5 +35,6 @@ pub use problem::Problem;
 pub use progress::{ProgressSnapshot, progress};
 pub use table::{Columns, table};
 pub use text::{Paint, age, clipped, draw, full_line, one_line};
+pub use topology::Topology;
 pub use tree::Tree;
 pub use why::{Blocker, Cause, Link, Why, why};

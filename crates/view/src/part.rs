@@ -7,6 +7,8 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::topology::{Topology, Unreconciled};
+
 /// State of a part, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,6 +44,9 @@ pub struct Part {
     /// The Kubernetes version in its spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The topology of a cluster that has a class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
     /// `status.observedGeneration` is older than the object.
     #[serde(rename = "unseen", skip_serializing_if = "std::ops::Not::not")]
     pub unobserved: bool,
@@ -113,6 +118,7 @@ impl Part {
             created: metadata.creation_timestamp,
             deleted: metadata.deletion_timestamp,
             version: version(object),
+            topology: Topology::of(object).filter(|_| kind == "Cluster"),
             replicas: desired.map(|desired| (ready.unwrap_or_default(), desired)),
             needs: needs(&kind, &object["spec"]),
             missing: Vec::new(),
@@ -147,9 +153,14 @@ impl Part {
         if self.not_settled().is_some() {
             return State::Failing;
         }
+        if self.unreconciled_by(&[Unreconciled::Failed]).is_some() {
+            return State::Failing;
+        }
         let Some(summary) = self.summary() else { return State::NoConditions };
         match summary.status {
             ConditionStatus::True if self.unobserved || self.change_in_progress().is_some() => State::Waiting,
+            // An upgrade of which no part has begun, or that has to go on.
+            ConditionStatus::True if self.topology_in_progress().is_some() => State::Waiting,
             ConditionStatus::True => State::Healthy,
             _ if self.conditions.iter().any(|condition| failed(condition) || lacks_reference(condition)) => {
                 State::Failing
@@ -169,9 +180,25 @@ impl Part {
         CHANGES.iter().find_map(|kind| self.conditions.condition(kind).filter(|change| change.is_true()))
     }
 
+    /// The condition of a topology that is being upgraded, or would be but for a hook.
+    pub(crate) fn topology_in_progress(&self) -> Option<&Condition> {
+        self.unreconciled_by(&[Unreconciled::Upgrading, Unreconciled::Hook])
+    }
+
     /// The condition that explains its state best: failures before waits, specific conditions before summaries.
     pub fn explaining_condition(&self) -> Option<&Condition> {
-        let open = |condition: &&Condition| is_open(condition);
+        // A deferred upgrade is no reason to wait for anything.
+        let open = |condition: &&Condition| {
+            is_open(condition) && Unreconciled::of(condition) != Some(Unreconciled::Deferred)
+        };
+        // Without a reconciled topology, parts may be missing or outdated: what they report follows from that.
+        let topology = || {
+            self.unreconciled_by(&[
+                Unreconciled::Failed,
+                Unreconciled::ClassNotReconciled,
+                Unreconciled::Hook,
+            ])
+        };
         let failing = self.conditions.iter().filter(open).find(|condition| failed(condition));
         let waiting = || {
             let parts = self.conditions.iter().filter(open);
@@ -184,9 +211,10 @@ impl Part {
         let blocked = || self.conditions.iter().find(|condition| blocked(condition));
         match self.deleted {
             _ if self.not_settled().is_some() => self.not_settled(),
-            Some(_) => deleting(),
+            Some(_) => self.unreconciled_by(&[Unreconciled::Hook]).or_else(deleting),
             None if paused().is_some() => paused(),
-            None => failing
+            None => topology()
+                .or(failing)
                 .or_else(|| self.unreachable())
                 .or_else(blocked)
                 .or_else(waiting)

@@ -1,12 +1,17 @@
 //! What keeps a part from being ready, read from its conditions.
 
 use capstan_object::Conditions as _;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use crate::topology::Unreconciled;
 use crate::{Part, State};
 
 /// What a Machine waits for until the API server of its cluster answers.
 pub(crate) const UNINITIALIZED: &str = "Waiting for Cluster control plane to be initialized";
+
+/// How long after a node has joined its CNI may be missing: a ClusterResourceSet or an add-on installs it then.
+const CNI_GRACE: SignedDuration = SignedDuration::from_mins(1);
 
 /// The kind of a problem. Reasons and messages are those of Cluster API's controllers, ours and upstream's, and of the
 /// providers.
@@ -18,6 +23,10 @@ pub enum Problem {
     /// The API server of the workload cluster answered before and does not any more.
     Unreachable,
     Failed,
+    /// The class or `spec.topology` of a cluster cannot be used.
+    TopologyFailed,
+    /// A lifecycle hook holds the cluster back.
+    HookBlocks,
     /// An object that the part refers to does not exist.
     DoesNotExist,
     DeletedInCloud,
@@ -28,6 +37,8 @@ pub enum Problem {
     NotJoined,
     /// The machine is being created or boots.
     Starting,
+    /// The cluster gets another version.
+    Upgrading,
     Deleting,
     /// Its parent is being deleted, and it is not yet.
     StillExists,
@@ -36,7 +47,11 @@ pub enum Problem {
 
 impl Problem {
     /// `in_deletion`: a parent is being deleted.
-    pub(crate) fn of(part: &Part, in_deletion: bool) -> Self {
+    pub(crate) fn of(part: &Part, in_deletion: bool, now: Timestamp) -> Self {
+        let topology = part.unreconciled().map(|(reason, _)| reason);
+        if topology == Some(Unreconciled::Hook) && part.state() != State::Paused {
+            return Self::HookBlocks;
+        }
         if part.deleted.is_some() {
             return Self::Deleting;
         }
@@ -48,6 +63,9 @@ impl Problem {
         }
         if part.silent_cloud().is_some() {
             return Self::Failed;
+        }
+        if matches!(topology, Some(Unreconciled::Failed | Unreconciled::ClassNotReconciled)) {
+            return Self::TopologyFailed;
         }
         let healthy = matches!(part.state(), State::Healthy | State::NoConditions);
         // Kinds outside the API groups of Cluster API are not read, so the controller has to agree.
@@ -71,8 +89,13 @@ impl Problem {
         if part.state() == State::Failing {
             return Self::Failed;
         }
+        if condition.and_then(Unreconciled::of) == Some(Unreconciled::Upgrading) {
+            return Self::Upgrading;
+        }
         if message.contains("cni plugin not initialized") || message.contains("NetworkPluginNotReady") {
-            return Self::NoCni;
+            let since = condition.map(|it| it.last_transition_time.timestamp());
+            let recent = since.is_some_and(|since| now.duration_since(since) < CNI_GRACE);
+            return if recent { Self::Waiting } else { Self::NoCni };
         }
         if message.contains("Waiting for a Node with spec.providerID") || part.runs_uninitialized(message) {
             return Self::NotJoined;
@@ -85,7 +108,15 @@ impl Problem {
 
     /// Whether it stays until somebody acts. A node that has not joined may only be slow, and still is worth a look.
     pub(crate) fn needs_action(self) -> bool {
-        !matches!(self, Self::NotJoined | Self::Starting | Self::Deleting | Self::StillExists | Self::Waiting)
+        !matches!(
+            self,
+            Self::NotJoined
+                | Self::Starting
+                | Self::Upgrading
+                | Self::Deleting
+                | Self::StillExists
+                | Self::Waiting
+        )
     }
 
     /// Position in the list of blockers: what hides other problems comes first.
@@ -94,10 +125,10 @@ impl Problem {
             Self::Paused => 0,
             Self::Unreachable => 1,
             Self::DoesNotExist => 2,
-            Self::Failed => 3,
+            Self::Failed | Self::TopologyFailed | Self::HookBlocks => 3,
             Self::DeletedInCloud | Self::StoppedInCloud => 4,
             Self::NoCni | Self::NotJoined => 5,
-            Self::Starting | Self::Deleting | Self::StillExists | Self::Waiting => 6,
+            Self::Starting | Self::Upgrading | Self::Deleting | Self::StillExists | Self::Waiting => 6,
         }
     }
 }

@@ -5,22 +5,27 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::text::{coloured, state_word};
-use crate::{Paint, Part, State, age, one_line};
+use crate::{Paint, Part, State, Topology, age, one_line};
 
 #[derive(Debug, Clone, Copy)]
-pub struct Columns {
+pub struct Columns<'a> {
     /// Show the namespace.
     pub namespaces: bool,
     /// Show all columns and whole messages.
     pub wide: bool,
+    /// All Clusters, for the column of their classes.
+    pub clusters: &'a [Value],
 }
 
 /// Draws objects as the API serves them, as of `now`. Values that are not objects are skipped.
-pub fn table(objects: &[Value], columns: Columns, now: Timestamp, paint: Paint) -> String {
+pub fn table(objects: &[Value], columns: Columns<'_>, now: Timestamp, paint: Paint) -> String {
+    let parts: Vec<(&Value, Part)> =
+        objects.iter().filter_map(|object| Some((object, Part::of(object)?))).collect();
+    let classes = parts.iter().any(|(_, part)| part.topology.is_some());
     let rows: Vec<Vec<(&str, String)>> =
-        objects.iter().filter_map(|object| Some(row(object, &Part::of(object)?, columns, now))).collect();
+        parts.iter().map(|(object, part)| row(object, part, classes, columns, now)).collect();
     let Some(first) = rows.first() else { return String::new() };
-    let states = objects.iter().filter_map(Part::of).map(|part| part.state());
+    let states = parts.iter().map(|(_, part)| part.state());
     let heads: Vec<String> = first.iter().map(|(head, _)| (*head).to_owned()).collect();
     let width = |n: usize| {
         let cells = rows.iter().filter_map(|row| row.get(n)).map(|(_, cell)| cell.chars().count());
@@ -49,14 +54,21 @@ fn line(cells: &[String], widths: &[usize], state: Option<(usize, State)>, paint
     format!("{}\n", text.trim_end())
 }
 
-fn row(object: &Value, part: &Part, columns: Columns, now: Timestamp) -> Vec<(&'static str, String)> {
+fn row(
+    object: &Value,
+    part: &Part,
+    classes: bool,
+    columns: Columns<'_>,
+    now: Timestamp,
+) -> Vec<(&'static str, String)> {
     let mut row = Vec::new();
     if columns.namespaces {
         row.push(("NAMESPACE", part.namespace.clone()));
     }
     row.push(("NAME", part.name.clone()));
     let own = match part.kind.as_str() {
-        "Cluster" => cluster(object, part, columns.wide),
+        "Cluster" => cluster(object, part, classes, columns.wide),
+        "ClusterClass" => class(object, part, columns),
         "Machine" => machine(object, part, columns.wide),
         _ => other(object, part),
     };
@@ -66,7 +78,7 @@ fn row(object: &Value, part: &Part, columns: Columns, now: Timestamp) -> Vec<(&'
     row
 }
 
-fn cluster(object: &Value, part: &Part, wide: bool) -> Vec<(&'static str, String)> {
+fn cluster(object: &Value, part: &Part, classes: bool, wide: bool) -> Vec<(&'static str, String)> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let count = |role: &Value| match role["desiredReplicas"].as_i64() {
         Some(desired) => format!("{}/{desired}", role["readyReplicas"].as_i64().unwrap_or_default()),
@@ -75,13 +87,23 @@ fn cluster(object: &Value, part: &Part, wide: bool) -> Vec<(&'static str, String
     let versions = status["controlPlane"]["versions"].as_array();
     let found: Vec<&str> =
         versions.into_iter().flatten().filter_map(|item| item["version"].as_str()).collect();
-    let version = if found.is_empty() { part.version.clone().unwrap_or_default() } else { found.join(",") };
-    let mut row = vec![
+    let mut version =
+        if found.is_empty() { part.version.clone().unwrap_or_default() } else { found.join(",") };
+    let wanted = part.topology.as_ref().map(|topology| topology.version.as_str()).unwrap_or_default();
+    if !wanted.is_empty() && version != wanted {
+        version = format!("{version}→{wanted}");
+    }
+    let mut row = Vec::new();
+    if classes {
+        let class = part.topology.as_ref().map(|topology| topology.class_name(&part.namespace));
+        row.push(("CLASS", dash(class.unwrap_or_default())));
+    }
+    row.extend([
         ("STATE", state_word(part)),
         ("CONTROL-PLANE", count(&status["controlPlane"])),
         ("WORKERS", count(&status["workers"])),
         ("VERSION", dash(version)),
-    ];
+    ]);
     if wide {
         let endpoint = &spec["controlPlaneEndpoint"];
         row.push((
@@ -95,6 +117,45 @@ fn cluster(object: &Value, part: &Part, wide: bool) -> Vec<(&'static str, String
         row.push(("INFRASTRUCTURE", text(&spec["infrastructureRef"]["kind"])));
     }
     row
+}
+
+fn class(object: &Value, part: &Part, columns: Columns<'_>) -> Vec<(&'static str, String)> {
+    let workers = &object["spec"]["workers"];
+    let names = ["machineDeployments", "machinePools"].into_iter().flat_map(|kind| {
+        let classes = workers[kind].as_array().into_iter().flatten();
+        classes.filter_map(|class| class["class"].as_str())
+    });
+    let names: Vec<&str> = names.collect();
+    vec![("WORKERS", dash(names.join(","))), ("CLUSTERS", users(part, columns))]
+}
+
+/// The clusters of a class, with their number; those of other namespaces with the namespace.
+fn users(class: &Part, columns: Columns<'_>) -> String {
+    /// Names shown without `-o wide`.
+    const MOST: usize = 3;
+    let of_class = |cluster: &&Value| {
+        let topology = Topology::of(cluster);
+        topology.is_some_and(|it| it.class == class.name && it.class_namespace == class.namespace)
+    };
+    let mut names: Vec<String> = columns
+        .clusters
+        .iter()
+        .filter(of_class)
+        .map(|cluster| {
+            let text = |field: &str| cluster["metadata"][field].as_str().unwrap_or_default();
+            let (namespace, name) = (text("namespace"), text("name"));
+            if namespace == class.namespace { name.to_owned() } else { format!("{namespace}/{name}") }
+        })
+        .collect();
+    let count = names.len();
+    if count == 0 {
+        return "0".to_owned();
+    }
+    if !columns.wide && count > MOST {
+        names.truncate(MOST);
+        names.push("…".to_owned());
+    }
+    format!("{count} ({})", names.join(","))
 }
 
 fn machine(object: &Value, part: &Part, wide: bool) -> Vec<(&'static str, String)> {
@@ -137,6 +198,8 @@ fn message(part: &Part, wide: bool) -> String {
     /// Fits beside the other columns of a normal terminal.
     const SHORT: usize = 60;
     let condition = match part.state() {
+        // It has no summary condition.
+        State::NoConditions if part.kind == "ClusterClass" => part.explaining_condition(),
         State::Healthy | State::NoConditions => None,
         _ => part.explaining_condition(),
     };

@@ -3,7 +3,7 @@
 use capstan_object::Time;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Experience, Part, Row, State, Tree, progress, rows};
+use crate::{Experience, Part, Row, State, Tree, progress, rows, topology};
 
 /// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,10 @@ const MESSAGE: usize = 160;
 /// Draws a tree as of `now`; with `all`, nothing is collapsed.
 pub fn draw(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -> String {
     let rows = drawn_rows(tree, all, now, paint).into_iter().map(|(_, line)| line);
-    rows.chain(operation_lines(tree, now, paint)).map(|line| line + "\n").collect()
+    rows.chain(topology::lines(&tree.part))
+        .chain(operation_lines(tree, now, paint))
+        .map(|line| line + "\n")
+        .collect()
 }
 
 /// The rows of a tree with their lines.
@@ -129,7 +132,9 @@ pub(crate) fn state_word(part: &Part) -> String {
         State::NoConditions => "-".to_owned(),
         State::Paused => "Paused".to_owned(),
         State::Waiting => {
-            part.change_in_progress().map_or("Waiting", |change| change.kind.as_str()).to_owned()
+            let upgrade = part.topology_in_progress().map(|_| "Upgrading");
+            let change = || part.change_in_progress().map(|change| change.kind.as_str());
+            upgrade.or_else(change).unwrap_or("Waiting").to_owned()
         }
         State::Deleting => "Deleting".to_owned(),
         State::Failing => "Failing".to_owned(),
@@ -149,7 +154,8 @@ pub(crate) fn coloured(state: State, text: &str, paint: Paint) -> String {
     }
 }
 
-/// One line of bounded length, without control characters: messages can come from anywhere.
+/// One line of bounded length, without control characters: messages can come from anywhere. Items of a list, as
+/// conditions have them, are separated by semicolons.
 pub fn one_line(text: &str) -> String {
     within(text, MESSAGE)
 }
@@ -160,17 +166,48 @@ pub fn full_line(text: &str) -> String {
 }
 
 fn within(text: &str, most: usize) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let clean: String = line.chars().filter(|c| !c.is_control()).collect();
+    let clean: String = without_list_marks(text).chars().filter(|c| !c.is_control()).collect();
     if clean.chars().count() <= most {
         return clean;
     }
     clean.chars().take(most - 1).chain(['…']).collect()
 }
 
+/// The text in one line. An item of a list begins on a line of its own, with a star.
+fn without_list_marks(text: &str) -> String {
+    let mut joined = String::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace().peekable();
+        let is_item = words.next_if_eq(&"*").is_some();
+        if is_item && !joined.is_empty() && !joined.ends_with([':', ';']) {
+            joined.push(';');
+        }
+        for word in words {
+            if !joined.is_empty() {
+                joined.push(' ');
+            }
+            joined.push_str(word);
+        }
+    }
+    joined
+}
+
 #[cfg(test)]
 mod tests {
-    use super::clipped;
+    use super::{clipped, one_line};
+
+    #[test]
+    fn items_of_a_list_are_separated_by_semicolons() {
+        for (text, line) in [
+            ("* Version v1.36.0, v1.36.1 required", "Version v1.36.0, v1.36.1 required"),
+            ("* MachineDeployment a:\n  * x\n  * y\n* b: z", "MachineDeployment a: x; y; b: z"),
+            ("blocked because:\n* a does not exist", "blocked because: a does not exist"),
+            ("two  lines\n\nof text: 3 * 4", "two lines of text: 3 * 4"),
+            ("", ""),
+        ] {
+            assert_eq!(one_line(text), line);
+        }
+    }
 
     #[test]
     fn a_line_is_cut_by_its_visible_width() {

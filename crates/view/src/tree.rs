@@ -44,7 +44,7 @@ impl Tree {
         let part = &self.part;
         part.summary().is_some_and(|summary| summary.is_true())
             && part.operation.as_ref().is_none_or(|operation| operation.is_over())
-            && crate::why(self).is_none()
+            && crate::why::with_problem(self).is_none()
     }
 
     /// All parts, parents before children.

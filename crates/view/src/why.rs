@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use capstan_controller::catalogue::WORKLOAD_UNREACHABLE;
 use capstan_object::{Condition, Time};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::part::{blocked, code};
@@ -84,44 +85,44 @@ impl Blocker {
 ///
 /// If any part failed or needs somebody to act, those parts are the blockers. Otherwise it is the one part that the others
 /// wait for.
-pub fn why(tree: &Tree) -> Option<Why> {
+pub fn why(tree: &Tree, now: Timestamp) -> Option<Why> {
     let mut found = Vec::new();
-    collect(with_problem(tree)?, &mut Vec::new(), &mut found);
+    collect(with_problem(tree)?, now, &mut Vec::new(), &mut found);
     let mut blockers = grouped(found);
     blockers.sort_by_key(|blocker| blocker.cause.problem.rank());
     let mut blockers = blockers.into_iter();
     Some(Why { first: blockers.next()?, others: blockers.collect() })
 }
 
-fn collect<'a>(tree: &'a Tree, path: &mut Vec<&'a Part>, found: &mut Vec<Blocker>) {
+fn collect<'a>(tree: &'a Tree, now: Timestamp, path: &mut Vec<&'a Part>, found: &mut Vec<Blocker>) {
     path.push(&tree.part);
     let before = found.len();
     // Nothing below a paused part is reconciled either.
     if tree.part.state() != State::Paused {
-        for child in tree.children.iter().filter(|child| has_blocker(child)) {
-            collect(child, path, found);
+        for child in tree.children.iter().filter(|child| has_blocker(child, now)) {
+            collect(child, now, path, found);
         }
         if found.len() == before
-            && !blocks(&tree.part)
+            && !blocks(&tree.part, now)
             && let Some(child) = explaining_child(tree)
         {
-            collect(child, path, found);
+            collect(child, now, path, found);
         }
     }
-    if found.len() == before || is_own_problem(tree, &found[before..]) {
-        found.push(blocker(path, &tree.part));
+    if found.len() == before || is_own_problem(tree, now, &found[before..]) {
+        found.push(blocker(path, &tree.part, now));
     }
     path.pop();
 }
 
 /// Whether a part has a problem that `below` does not explain. Parents repeat the codes and messages of their children.
-fn is_own_problem(tree: &Tree, below: &[Blocker]) -> bool {
+fn is_own_problem(tree: &Tree, now: Timestamp, below: &[Blocker]) -> bool {
     let part = &tree.part;
     if part.not_settled().is_some() {
         return true;
     }
-    match Problem::of(part, false) {
-        Problem::Unreachable | Problem::DoesNotExist => true,
+    match Problem::of(part, false, now) {
+        Problem::Unreachable | Problem::DoesNotExist | Problem::TopologyFailed | Problem::HookBlocks => true,
         Problem::Failed => {
             let condition = part.explaining_condition().filter(|it| !repeats_a_child(tree, it, below));
             let own = condition.and_then(code);
@@ -151,15 +152,16 @@ fn repeats_a_child(tree: &Tree, condition: &Condition, below: &[Blocker]) -> boo
 }
 
 /// Whether somebody has to act on this part itself.
-fn blocks(part: &Part) -> bool {
-    match Problem::of(part, false) {
+fn blocks(part: &Part, now: Timestamp) -> bool {
+    match Problem::of(part, false, now) {
         Problem::Deleting => part.explaining_condition().and_then(code).is_some(),
         problem => problem.needs_action(),
     }
 }
 
-fn has_blocker(tree: &Tree) -> bool {
-    blocks(&tree.part) || (tree.part.state() != State::Paused && tree.children.iter().any(has_blocker))
+fn has_blocker(tree: &Tree, now: Timestamp) -> bool {
+    let below = || tree.children.iter().any(|child| has_blocker(child, now));
+    blocks(&tree.part, now) || (tree.part.state() != State::Paused && below())
 }
 
 /// Merges blockers that differ only in the part: the same problem of parts of one kind.
@@ -209,10 +211,10 @@ impl Key {
 }
 
 /// The blocker at the end of a path from the root, which is `part`.
-fn blocker(path: &[&Part], part: &Part) -> Blocker {
+fn blocker(path: &[&Part], part: &Part, now: Timestamp) -> Blocker {
     let mut chain: Vec<Link> = path.iter().map(|part| link(part)).collect();
     let in_deletion = path.iter().any(|parent| parent.deleted.is_some());
-    let problem = Problem::of(part, in_deletion);
+    let problem = Problem::of(part, in_deletion, now);
     let own_code = part.explaining_condition().and_then(code).map(str::to_owned);
     let code = match problem {
         Problem::Unreachable => Some(WORKLOAD_UNREACHABLE.id().to_owned()),
@@ -245,7 +247,7 @@ fn blocker(path: &[&Part], part: &Part) -> Blocker {
 }
 
 /// The tree, if anything in it is not healthy.
-fn with_problem(tree: &Tree) -> Option<&Tree> {
+pub(crate) fn with_problem(tree: &Tree) -> Option<&Tree> {
     let found = !is_healthy(&tree.part) || tree.children.iter().any(|child| with_problem(child).is_some());
     found.then_some(tree)
 }

@@ -30,7 +30,7 @@ pub enum MachineEventKind {
 }
 
 /// A machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineInfo {
     pub namespace: String,
@@ -110,6 +110,8 @@ pub struct Preview {
     /// The copy became idle. Otherwise it was still retrying after hours without an event, or kept replacing machines
     /// it had created.
     pub idle: bool,
+    /// All objects except Secrets, at the time of the edit; none if no cluster has a class.
+    pub objects_before: Vec<Value>,
     /// All objects except Secrets, at the end.
     pub objects: Vec<Value>,
     /// Clusters whose nodes are ready only because the model assumes a CNI.

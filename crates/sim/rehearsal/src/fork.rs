@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capstan_apiserver::Config;
 use capstan_capi_plane as plane;
-use capstan_capi_types::core::Machine;
+use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_harness::{Checker, Objects, Scenario, Violation, World};
@@ -28,6 +28,9 @@ const STUCK: Duration = Duration::from_secs(2 * 3600);
 /// After this many machines that the copy created and deleted again, it is in a loop, as when health checks replace
 /// machines that never become ready.
 const MAX_REPLACED: usize = 6;
+
+/// Tokens of pools are replaced as long as the pool exists: with the usual lifetime the copy would never be idle.
+const TOKEN_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The API group of infrastructure providers.
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
@@ -75,7 +78,8 @@ pub enum RehearsalError {
 
 /// Applies an edit to a copy and returns what happens. Must not be called from a task of a Tokio runtime: simulated
 /// time jumps.
-pub fn rehearse(rehearsal: Rehearsal) -> Result<Preview, RehearsalError> {
+pub fn rehearse(mut rehearsal: Rehearsal) -> Result<Preview, RehearsalError> {
+    rehearsal.settings.token_ttl = TOKEN_TTL;
     let fork =
         Fork { rehearsal, site: OnceLock::new(), preview: Mutex::default(), refused: Mutex::default() };
     let report = capstan_harness::run(&fork, 1, &[]);
@@ -246,6 +250,9 @@ impl Scenario for Fork {
         let recorder = Recorder::finding(objects.store(), clock, Some(self.infrastructure(&objects)));
         self.settle(world, &recorder).await?;
         let (before, present) = recorder.begin(clock);
+        let clusters = objects.list(&KindName::of::<Cluster>());
+        let any_class = clusters.iter().any(|cluster| cluster["spec"]["topology"].is_object());
+        let objects_before = if any_class { self.objects(&objects) } else { Vec::new() };
         if let Err(refused) = (self.rehearsal.edit)(world.user()?).await {
             *self.refused.lock() = Some(refused);
             return Ok(());
@@ -256,6 +263,7 @@ impl Scenario for Fork {
             present,
             steps: recorder.steps(),
             idle,
+            objects_before,
             objects: self.objects(&objects),
             without_network: self.without_network(site, &objects).await,
         };

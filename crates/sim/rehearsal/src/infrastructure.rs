@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capstan_apiserver::Digest;
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_capi_types::core::{Cluster, Machine, MachinePool, label};
 use capstan_controller::{ApiError, Client, KindName, Patch, code_in};
 use capstan_guest::Site;
 use capstan_guest::vm::{Image, VmSpec};
@@ -22,9 +22,11 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::events::MACHINES;
 use crate::load::bucket;
+use crate::pools::with_boot_data;
 use crate::restore::{CPUS, MEMORY_MIB, OBJECT_TAG, balancer, keep_endpoint};
 
 const CLUSTERS: &str = "cluster.x-k8s.io/clusters";
+const POOLS: &str = "cluster.x-k8s.io/machinepools";
 
 /// Tag of new machines: the provider id that their kubelets report.
 const PROVIDER_ID_TAG: &str = "provider-id";
@@ -40,11 +42,13 @@ pub(crate) struct Model {
 }
 
 /// A snapshot of everything.
-struct Snapshot {
-    clusters: BTreeMap<Key, Cluster>,
-    machines: Vec<Machine>,
+pub(crate) struct Snapshot {
+    pub(crate) clusters: BTreeMap<Key, Cluster>,
+    /// Machines of pools have the boot data of their pool.
+    pub(crate) machines: Vec<Machine>,
+    pools: Vec<MachinePool>,
     /// By group, kind and key.
-    objects: BTreeMap<(String, String, Key), (KindName, Value)>,
+    pub(crate) objects: BTreeMap<(String, String, Key), (KindName, Value)>,
 }
 
 impl Model {
@@ -73,7 +77,7 @@ impl Model {
 
     fn revisions(&self) -> Vec<u64> {
         let own = self.kinds.iter().map(|kind| bucket(&kind.group, &kind.plural));
-        let all = [CLUSTERS.to_owned(), MACHINES.to_owned()].into_iter().chain(own);
+        let all = [CLUSTERS, MACHINES, POOLS].map(str::to_owned).into_iter().chain(own);
         all.map(|bucket| self.store.bucket_revision(&bucket)).collect()
     }
 
@@ -84,6 +88,8 @@ impl Model {
         };
         let clusters = read(CLUSTERS).into_iter().filter_map(|value| serde_json::from_value(value).ok());
         let machines = read(MACHINES).into_iter().filter_map(|value| serde_json::from_value(value).ok());
+        let pools = read(POOLS).into_iter().filter_map(|value| serde_json::from_value(value).ok());
+        let pools: Vec<MachinePool> = pools.collect();
         let mut objects = BTreeMap::new();
         for kind in &self.kinds {
             for object in read(&bucket(&kind.group, &kind.plural)) {
@@ -95,7 +101,8 @@ impl Model {
         }
         Snapshot {
             clusters: clusters.map(|cluster: Cluster| (cluster.key(), cluster)).collect(),
-            machines: machines.collect(),
+            machines: machines.map(|machine| with_boot_data(machine, &pools)).collect(),
+            pools,
             objects,
         }
     }
@@ -103,6 +110,11 @@ impl Model {
     async fn reconcile(&self) {
         let snapshot = self.observe();
         self.delete_orphans(&snapshot);
+        for pool in &snapshot.pools {
+            if let Err(error) = self.pool(&snapshot, pool).await {
+                tracing::debug!(%error, pool = pool.metadata.name, "not modelled yet");
+            }
+        }
         for machine in &snapshot.machines {
             if let Err(error) = self.machine(&snapshot, machine).await {
                 tracing::debug!(%error, machine = machine.metadata.name, "not modelled yet");
@@ -343,12 +355,12 @@ fn only_waits(object: &Value) -> bool {
     conditions.iter().any(|condition| condition["status"] != "True") && !conditions.iter().any(failed)
 }
 
-fn is_deleting(object: &Value) -> bool {
+pub(crate) fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
 /// By either contract version.
-fn is_provisioned(object: &Value) -> bool {
+pub(crate) fn is_provisioned(object: &Value) -> bool {
     object["status"]["initialization"]["provisioned"] == true || object["status"]["ready"] == true
 }
 

@@ -5,7 +5,7 @@
 //!   records ── load.rs ──▶ store, API server, controllers (capstan-harness: one thread, time that jumps)
 //!      │                            ▲ edit                    │ every Machine that is created, ready, deleted
 //!      └── restore.rs ──▶ guests ◀───┴── infrastructure.rs     └──▶ events.rs ──▶ Preview
-//!                        (capstan-guest)  a model of any provider, by the contract's fields
+//!                        (capstan-guest)  pools.rs: a model of any provider, by the contract's fields
 //! ```
 //!
 //! Nothing here connects to anything outside the process. The Cluster API controllers are the production ones; the
@@ -19,6 +19,7 @@ mod events;
 mod fork;
 mod infrastructure;
 mod load;
+mod pools;
 mod restore;
 
 pub use copy::serve_copy;

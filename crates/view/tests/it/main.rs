@@ -5,4 +5,5 @@
 mod cluster;
 mod reasons;
 mod tables;
+mod topologies;
 mod tree;

@@ -1,11 +1,15 @@
 use capstan_view::{Columns, Paint, event_line, table};
 use serde_json::{Value, json};
 
-use crate::cluster::{healthy, now, set_conditions};
+use crate::cluster::{healthy, now, object, set_conditions};
 
 fn drawn(objects: &[Value], kind: &str, wide: bool) -> Vec<String> {
-    let objects: Vec<Value> = objects.iter().filter(|object| object["kind"] == kind).cloned().collect();
-    let columns = Columns { namespaces: false, wide };
+    let of_kind = |kind: &str| -> Vec<Value> {
+        objects.iter().filter(|object| object["kind"] == kind).cloned().collect()
+    };
+    let clusters = of_kind("Cluster");
+    let objects = of_kind(kind);
+    let columns = Columns { namespaces: false, wide, clusters: &clusters };
     let lines = table(&objects, columns, now(), Paint::Plain);
     lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
@@ -38,6 +42,41 @@ fn clusters_and_machines_have_columns_of_their_own() {
     );
     assert!(drawn(&objects, "Machine", true)[1].ends_with(long));
     assert_eq!(drawn(&objects, "KubeadmControlPlane", false)[1], "demo-cp - Available 3/3 v1.36.3 2m0s");
+}
+
+#[test]
+fn clusters_of_a_class_show_it_and_the_class_shows_them() {
+    let mut objects = healthy();
+    let plain = objects[0].clone();
+    objects[0]["spec"]["topology"] = json!({"classRef": {"name": "quick"}, "version": "v1.37.0"});
+    objects[0]["status"]["controlPlane"] = json!({"versions": [{"version": "v1.36.3"}]});
+    let mut other = plain;
+    other["metadata"]["name"] = "plain".into();
+    let mut elsewhere = objects[0].clone();
+    elsewhere["metadata"]["namespace"] = "blue".into();
+    elsewhere["spec"]["topology"]["classRef"]["namespace"] = "default".into();
+    objects.extend([other, elsewhere]);
+    let clusters = drawn(&objects, "Cluster", false);
+    assert_eq!(clusters[0], "NAME CLASS STATE CONTROL-PLANE WORKERS VERSION AGE MESSAGE");
+    assert_eq!(clusters[1], "demo quick Available - - v1.36.3→v1.37.0 2m0s");
+    assert_eq!(clusters[2], "plain - Available - - - 2m0s");
+    assert_eq!(clusters[3], "demo default/quick Available - - v1.36.3→v1.37.0 2m0s");
+
+    let mut class =
+        object("ClusterClass", "quick", "", &[("VariablesReady", "False", "Failed", "no schema")]);
+    class["spec"] =
+        json!({"workers": {"machineDeployments": [{"class": "large"}], "machinePools": [{"class": "pool"}]}});
+    let mut unused = object("ClusterClass", "unused", "", &[("VariablesReady", "True", "Ready", "")]);
+    unused["spec"] = json!({});
+    objects.extend([class, unused]);
+    assert_eq!(
+        drawn(&objects, "ClusterClass", false),
+        [
+            "NAME WORKERS CLUSTERS AGE MESSAGE",
+            "quick large,pool 2 (demo,blue/demo) 2m0s VariablesReady: no schema",
+            "unused - 0 2m0s",
+        ]
+    );
 }
 
 #[test]

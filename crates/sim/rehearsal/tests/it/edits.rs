@@ -13,19 +13,20 @@ use serde_json::{Value, json};
 
 use crate::original::{Both, rehearse_and_apply, rehearse_in_the_middle};
 
-type Done = BoxFuture<'static, Result<(), String>>;
+pub type Done = BoxFuture<'static, Result<(), String>>;
 
 fn sample() -> Vec<Value> {
-    [
+    documents([
         include_str!("../../../../../examples/cni.yaml"),
         include_str!("../../../../../examples/sim-cluster.yaml"),
-    ]
-    .into_iter()
-    .flat_map(|text| serde_saphyr::from_multiple::<Value>(text).expect("YAML"))
-    .collect()
+    ])
 }
 
-async fn apply(client: &Client, mut object: Value) -> Result<(), String> {
+pub fn documents(texts: [&str; 2]) -> Vec<Value> {
+    texts.into_iter().flat_map(|text| serde_saphyr::from_multiple::<Value>(text).expect("YAML")).collect()
+}
+
+pub async fn apply(client: &Client, mut object: Value) -> Result<(), String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     let kind = client.served(&api, &kind).await.map_err(|error| error.to_string())?.ok_or("no such kind")?;
@@ -38,7 +39,7 @@ async fn apply(client: &Client, mut object: Value) -> Result<(), String> {
 }
 
 /// The sample, with changes to its objects by kind.
-async fn sample_with(client: Client, changes: Vec<(&'static str, Value)>) -> Result<(), String> {
+pub async fn sample_with(client: Client, changes: Vec<(&'static str, Value)>) -> Result<(), String> {
     for mut object in sample() {
         for (kind, change) in &changes {
             if object["kind"] == *kind {
@@ -50,7 +51,7 @@ async fn sample_with(client: Client, changes: Vec<(&'static str, Value)>) -> Res
     Ok(())
 }
 
-fn merge(target: &mut Value, change: &Value) {
+pub fn merge(target: &mut Value, change: &Value) {
     match (target, change) {
         (Value::Object(target), Value::Object(change)) => {
             for (key, value) in change {
@@ -78,7 +79,7 @@ fn nothing(_: Client) -> Done {
 }
 
 /// The events without what is random: names of new machines, and times.
-fn outline(steps: &[MachineEvent]) -> Vec<(MachineEventKind, String, String, String)> {
+pub fn outline(steps: &[MachineEvent]) -> Vec<(MachineEventKind, String, String, String)> {
     let described = |step: &MachineEvent| {
         let machine = &step.machine;
         let name = if machine.existed { machine.name.clone() } else { "new".to_owned() };
@@ -88,12 +89,12 @@ fn outline(steps: &[MachineEvent]) -> Vec<(MachineEventKind, String, String, Str
     steps.iter().filter(|step| step.what != MachineEventKind::Ready).map(described).collect()
 }
 
-fn counts(steps: &[MachineEvent]) -> (usize, usize) {
+pub fn counts(steps: &[MachineEvent]) -> (usize, usize) {
     let count = |what| steps.iter().filter(|step| step.what == what).count();
     (count(MachineEventKind::Created), count(MachineEventKind::Deleted))
 }
 
-fn loads(both: &Both) -> (Load, Load) {
+pub fn loads(both: &Both) -> (Load, Load) {
     both.previewed.loads(|_| true, |machine| machine.infrastructure.as_deref().and_then(Size::in_spec))
 }
 

@@ -14,7 +14,7 @@ use capstan_provider_kit::{MachineModel, Size};
 use capstan_rehearsal::{
     Kinds, MachineEvent, Preview, Recorder, Records, Rehearsal, RehearsalError, rehearse,
 };
-use capstan_sim_provider::{SimClusters, SimMachines};
+use capstan_sim_provider::{SimClusters, SimMachinePools, SimMachines};
 use futures::future::BoxFuture;
 
 pub type Edit = fn(Client) -> BoxFuture<'static, Result<(), String>>;
@@ -83,9 +83,12 @@ impl Scenario for Original {
     }
 
     fn controllers(&self, site: &Site, runtime: &mut Runtime) {
-        plane::add_controllers(runtime, &plane::Settings::default());
+        // Tokens of pools are replaced forever, and this waits until nothing happens.
+        let token_ttl = Duration::from_secs(24 * 3600);
+        plane::add_controllers(runtime, &plane::Settings { token_ttl, ..plane::Settings::default() });
         runtime.add(SimClusters::new(site.clone()));
         runtime.add(SimMachines::new(site.clone()));
+        runtime.add(SimMachinePools);
     }
 
     fn checkers(&self, _: &Site) -> Vec<Box<dyn Checker>> {
