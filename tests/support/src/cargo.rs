@@ -39,7 +39,7 @@ pub fn suite_program(name: &str) -> Result<PathBuf> {
 }
 
 /// The examples that run scenarios in simulated time.
-const SIMULATIONS: [&str; 3] = ["simulate", "cloudstack-faults", "openstack-faults"];
+const SIMULATIONS: [&str; 4] = ["simulate", "cloudstack-faults", "openstack-faults", "lifecycle-faults"];
 
 /// Runs `cargo build` with additional arguments in a folder of the repository. Returns the program of the package of
 /// that name.

@@ -42,9 +42,9 @@ struct Options {
 }
 
 /// A scenario with a name for tables and files.
-pub struct Named<S> {
-    pub name: &'static str,
-    pub scenario: S,
+struct Named<S> {
+    name: &'static str,
+    scenario: S,
 }
 
 /// The run of a scenario without faults.
@@ -55,7 +55,9 @@ struct Reference {
 }
 
 /// Runs the scenarios that the program's argument selects. Fails if a property was violated in any run.
-pub fn main<S: Scenario>(mut scenarios: Vec<Named<S>>) -> Result<()> {
+pub fn main<S: Scenario>(scenarios: impl IntoIterator<Item = (&'static str, S)>) -> Result<()> {
+    let mut scenarios: Vec<Named<S>> =
+        scenarios.into_iter().map(|(name, scenario)| Named { name, scenario }).collect();
     let options = std::env::args().nth(1).context("no options: run `cargo xtask simulate`")?;
     let options: Options = serde_json::from_str(&options).context("the options")?;
     scenarios.retain(|one| options.only.is_empty() || options.only.iter().any(|name| name == one.name));
@@ -103,9 +105,10 @@ fn plan(options: &Options, reference: &Reference) -> Plan {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let every = options.every.max(1);
     let sampled_calls = || reference.exposed.iter().copied().skip(options.offset % every).step_by(every);
-    let effects = match options.calls && options.effects.is_empty() {
-        true => sampled_calls().collect(),
-        false => options.effects.clone(),
+    let effects = match options.effects.as_slice() {
+        // A short scenario may have no call in this sample.
+        [] => options.calls.then(|| sampled_calls().collect()),
+        named => Some(named.to_vec()),
     };
     Plan {
         kinds: if options.faults.is_empty() { Kind::ALL.to_vec() } else { options.faults.clone() },

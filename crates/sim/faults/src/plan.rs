@@ -60,8 +60,8 @@ pub struct Plan {
     pub every: usize,
     /// Index of the first one.
     pub offset: usize,
-    /// If not empty, only these effects.
-    pub effects: Vec<usize>,
+    /// Exactly these effects, which may be none, instead of a sample.
+    pub effects: Option<Vec<usize>>,
     /// Copies at the same time.
     pub jobs: usize,
 }
@@ -69,9 +69,9 @@ pub struct Plan {
 impl Plan {
     /// The faults at an effect. In a sample every kind of fault hits other effects.
     pub fn faults(&self, effect: usize) -> Vec<Fault> {
-        let chosen = |at: usize| match self.effects.as_slice() {
-            [] => (effect + self.offset + at * APART).is_multiple_of(self.every),
-            named => named.contains(&effect),
+        let chosen = |at: usize| match &self.effects {
+            None => (effect + self.offset + at * APART).is_multiple_of(self.every),
+            Some(named) => named.contains(&effect),
         };
         let kinds = self.kinds.iter().enumerate().filter(|(at, _)| chosen(*at));
         kinds.map(|(_, kind)| kind.at(effect)).collect()
@@ -80,5 +80,32 @@ impl Plan {
     /// Number of runs for a scenario whose effects with these numbers may get faults.
     pub fn runs(&self, exposed: &[usize]) -> usize {
         exposed.iter().map(|effect| self.faults(*effect).len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(effects: Option<Vec<usize>>) -> Plan {
+        Plan { kinds: vec![Kind::Crash, Kind::Lost], every: 4, offset: 1, effects, jobs: 1 }
+    }
+
+    #[test]
+    fn a_sample_has_every_kind_of_fault_at_other_effects() {
+        let faults: Vec<_> = (0..8).flat_map(|effect| plan(None).faults(effect)).collect();
+        assert_eq!(
+            faults,
+            [Fault::LoseReply(0), Fault::CrashAfter(3), Fault::LoseReply(4), Fault::CrashAfter(7)]
+        );
+        assert_eq!(plan(None).runs(&[0, 1, 2, 3]), 2);
+    }
+
+    #[test]
+    fn an_empty_choice_of_effects_is_no_sample() {
+        let named = plan(Some(vec![2]));
+        assert_eq!(named.faults(2), [Fault::CrashAfter(2), Fault::LoseReply(2)]);
+        assert_eq!(named.faults(3), []);
+        assert_eq!(plan(Some(Vec::new())).runs(&(0..64).collect::<Vec<_>>()), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask cloudstack-faults` and `openstack-faults`: run clusters on a simulated cloud with a crash and a lost
-//! response at every call, and with a crash before it at every effect of a brief life.
+//! response at every call, and with a crash before it at every effect of a brief life. `lifecycle-faults` does so with
+//! clusters of EKS Anywhere's API, at every effect of their lives.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,6 +26,17 @@ struct Lives {
     /// At calls to the cloud only, or at every effect.
     calls: bool,
     faults: &'static [&'static str],
+    /// How many shares of the faults of each life are about equal work. Every share repeats the life without faults
+    /// first, so a short life is not worth dividing.
+    shares: u32,
+}
+
+/// A share of the faults of one life.
+#[derive(Clone, Copy)]
+struct Share {
+    lives: &'static Lives,
+    name: &'static str,
+    part: Part,
 }
 
 const AROUND_CALLS: &[&str] = &["crash", "lost"];
@@ -51,9 +63,10 @@ pub const CLOUDSTACK: Cloud = Cloud {
     program: "cloudstack-faults",
     package: "capstan-cloudstack-provider",
     lives: &[
-        Lives { names: &["short", "whole"], calls: true, faults: AROUND_CALLS },
-        Lives { names: CLOUDSTACK_NETWORKS, calls: true, faults: AROUND_CALLS },
-        Lives { names: &["brief"], calls: false, faults: AROUND_EFFECTS },
+        Lives { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
+        Lives { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
+        Lives { names: CLOUDSTACK_NETWORKS, calls: true, faults: AROUND_CALLS, shares: 1 },
+        Lives { names: &["brief"], calls: false, faults: AROUND_EFFECTS, shares: 15 },
     ],
 };
 
@@ -61,8 +74,20 @@ pub const OPENSTACK: Cloud = Cloud {
     program: "openstack-faults",
     package: "capstan-openstack-provider",
     lives: &[
-        Lives { names: &["short", "whole"], calls: true, faults: AROUND_CALLS },
-        Lives { names: &["brief"], calls: false, faults: AROUND_EFFECTS },
+        Lives { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
+        Lives { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
+        Lives { names: &["brief"], calls: false, faults: AROUND_EFFECTS, shares: 15 },
+    ],
+};
+
+/// Clusters of the lifecycle API. Its controllers call no cloud to change it: their effects are objects of Cluster API,
+/// so every effect gets the faults.
+pub const LIFECYCLE: Cloud = Cloud {
+    program: "lifecycle-faults",
+    package: "capstan-lifecycle",
+    lives: &[
+        Lives { names: &["whole"], calls: false, faults: AROUND_CALLS, shares: 48 },
+        Lives { names: &["hasty"], calls: false, faults: AROUND_CALLS, shares: 16 },
     ],
 };
 
@@ -86,15 +111,28 @@ pub fn run(cloud: &Cloud, options: &Options) -> Result<()> {
         true => cargo::program(".", cloud.program, &optimised)?,
         false => cargo::suite_program(cloud.program)?,
     };
-    cloud.lives.iter().try_for_each(|lives| inject(cloud, &program, options, lives))
+    for share in shares(cloud, options.part) {
+        inject(cloud, &program, options, share)?;
+    }
+    Ok(())
 }
 
-/// Runs lives with faults at a part of their calls, or of all their effects.
-fn inject(cloud: &Cloud, program: &Path, options: &Options, lives: &Lives) -> Result<()> {
-    let Part { one, of } = options.part;
-    println!("{}: part {one} of {of}", lives.names.join(", "));
-    let options = json!({
-        "only": lives.names,
+/// The shares of a part of the suite; lives are not divided if all of it is wanted.
+fn shares(cloud: &Cloud, part: Part) -> Vec<Share> {
+    let lives = cloud.lives.iter().flat_map(|lives| lives.names.iter().map(move |name| (lives, *name)));
+    let shares = lives.flat_map(|(lives, name)| {
+        let of = if part.of == 1 { 1 } else { lives.shares };
+        (1..=of).map(move |one| Share { lives, name, part: Part { one, of } })
+    });
+    part.take(shares).collect()
+}
+
+/// Runs a life with faults at a share of its calls, or of all its effects.
+fn inject(cloud: &Cloud, program: &Path, options: &Options, share: Share) -> Result<()> {
+    let Share { lives, name, part: Part { one, of } } = share;
+    println!("{name}: share {one} of {of}");
+    let arguments = json!({
+        "only": [name],
         "every": of,
         "offset": one - 1,
         "effects": [],
@@ -108,14 +146,43 @@ fn inject(cloud: &Cloud, program: &Path, options: &Options, lives: &Lives) -> Re
         "seed": 1,
     });
     let status = Command::new(program)
-        .arg(options.to_string())
+        .arg(arguments.to_string())
         .current_dir(cargo::root())
         .status()
         .with_context(|| format!("run {}", program.display()))?;
+    let Part { one, of } = options.part;
     ensure!(
         status.success(),
-        "failed ({status}); to repeat: cargo xtask {} --part {one}/{of}",
+        "{name} failed ({status}); to repeat: cargo xtask {} --part {one}/{of}",
         cloud.program
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The parts that CI takes in turn.
+    const PARTS: u32 = 64;
+
+    #[test]
+    fn every_share_is_in_one_part() {
+        for cloud in [&CLOUDSTACK, &OPENSTACK, &LIFECYCLE] {
+            let parts = (1..=PARTS).map(|one| shares(cloud, Part { one, of: PARTS }));
+            let all: Vec<_> = parts.flatten().map(|share| (share.name, share.part.one)).collect();
+            let wanted: u32 = cloud.lives.iter().map(|lives| lives.shares * lives.names.len() as u32).sum();
+            assert_eq!(all.len(), wanted as usize);
+            assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+        }
+    }
+
+    #[test]
+    fn lives_are_whole_if_everything_is_wanted() {
+        let all = shares(&CLOUDSTACK, Part { one: 1, of: 1 });
+        assert!(all.iter().all(|share| share.part == Part { one: 1, of: 1 }));
+        assert_eq!(all.len(), CLOUDSTACK.lives.iter().map(|lives| lives.names.len()).sum::<usize>());
+    }
 }

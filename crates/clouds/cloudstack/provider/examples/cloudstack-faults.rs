@@ -17,7 +17,6 @@ mod sites;
 #[path = "../tests/it/story.rs"]
 mod story;
 
-use capstan_faults::Named;
 use mimalloc::MiMalloc;
 
 /// As in the binary: simulated lives are mostly small allocations, and take two fifths less time so.
@@ -25,6 +24,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> anyhow::Result<()> {
-    let named = |(name, scenario)| Named { name, scenario };
-    capstan_faults::main(lives::all().into_iter().map(named).collect())
+    capstan_faults::main(lives::all())
 }

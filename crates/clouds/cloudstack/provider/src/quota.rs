@@ -59,8 +59,8 @@ impl fmt::Display for Exceeded {
         let Self { what, needed, left } = self;
         write!(
             f,
-            "{needed} {what} are needed, and the limit of the account or project leaves {}: raise the limit, or delete \
-             what is not used; nothing was ordered",
+            "{what} needed: {needed}; the limit of the account or project leaves {}: raise the limit, or delete what is \
+             not used; nothing was ordered",
             (*left).max(0)
         )
     }
@@ -256,8 +256,8 @@ mod tests {
         let left = gauge.observe("b", &address, &address, async { Some(none) }).await;
         assert_eq!(
             left.refuses(&address).expect("no address").text(),
-            "E-CS-QUOTA: 1 public addresses are needed, and the limit of the account or project leaves 0: raise the limit, \
-             or delete what is not used; nothing was ordered"
+            "E-CS-QUOTA: public addresses needed: 1; the limit of the account or project leaves 0: raise the limit, or \
+             delete what is not used; nothing was ordered"
         );
     }
 

@@ -13,7 +13,6 @@ mod manifests;
 #[path = "../tests/it/story.rs"]
 mod story;
 
-use capstan_faults::Named;
 use mimalloc::MiMalloc;
 
 /// As in the binary: simulated lives are mostly small allocations.
@@ -21,9 +20,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> anyhow::Result<()> {
-    capstan_faults::main(vec![
-        Named { name: "brief", scenario: lives::brief() },
-        Named { name: "short", scenario: lives::short() },
-        Named { name: "whole", scenario: lives::whole() },
-    ])
+    capstan_faults::main([("brief", lives::brief()), ("short", lives::short()), ("whole", lives::whole())])
 }

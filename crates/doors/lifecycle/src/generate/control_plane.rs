@@ -1,5 +1,7 @@
 //! The KubeadmControlPlane.
 
+use std::collections::BTreeMap;
+
 use capstan_capi_types::bootstrap::{Arg, ClusterConfiguration, HostPathMount, KubeadmConfigSpec};
 use capstan_capi_types::controlplane::{
     KubeadmControlPlane, KubeadmControlPlaneRolloutStrategyRollingUpdate,
@@ -19,6 +21,9 @@ use crate::version;
 
 /// From this version on the first node's administrator is in another file.
 const SUPER_ADMIN: u32 = 29;
+/// From this version on plug-ins of the first protocol need a feature gate.
+const KMS_V1_GATE: u32 = 29;
+const KMS_V1: &str = "KMSv1=true";
 /// Before this version API servers know the flag.
 const WITHOUT_CLOUD_PROVIDER: u32 = 33;
 
@@ -116,12 +121,17 @@ fn configuration(manifests: &Manifests<'_>, release: &Release, minor: u32) -> Cl
         arg("profiling", "false"),
     ]);
     if encrypted {
-        if minor >= 29 && !wanted.api_server_extra_args.contains_key("feature-gates") {
-            args.push(arg("feature-gates", "KMSv1=true"));
-        }
         args.push(arg("encryption-provider-config", "/etc/kubernetes/enc/encryption-config.yaml"));
     }
-    args.extend(wanted.api_server_extra_args.iter().map(|(name, value)| arg(name, value.as_str())));
+    let own = wanted.api_server_extra_args.iter().filter(|(_, value)| !value.is_empty());
+    let mut own: BTreeMap<&str, String> = own.map(|(name, value)| (name.as_str(), value.clone())).collect();
+    if encrypted && minor >= KMS_V1_GATE {
+        let gates = own.entry("feature-gates").or_default();
+        if !gates.contains("KMSv1=") {
+            *gates = if gates.is_empty() { KMS_V1.to_owned() } else { format!("{KMS_V1},{gates}") };
+        }
+    }
+    args.extend(own.into_iter().map(|(name, value)| arg(name, value)));
     args.push(arg("tls-cipher-suites", CIPHER_SUITE));
     configuration.api_server.extra_args = args;
     configuration.api_server.cert_sans.clone_from(&wanted.cert_sans);

@@ -96,6 +96,7 @@ pub(super) fn encryption(entries: &[EtcdEncryption]) -> Result<Option<File>, Str
             let mut providers: Vec<Value> = kms
                 .map(|kms| {
                     json!({"kms": {
+                        "apiVersion": "v1",
                         "name": kms.name,
                         "endpoint": kms.socket_listen_address,
                         "cachesize": kms.cachesize.unwrap_or(1000),

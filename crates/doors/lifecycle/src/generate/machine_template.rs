@@ -45,7 +45,10 @@ pub(super) fn generate(
         };
     }
     if !wanted.symlinks.is_empty() {
-        let links: Vec<String> = wanted.symlinks.iter().map(|(from, to)| format!("{from}:{to}")).collect();
+        let mut links: Vec<String> =
+            wanted.symlinks.iter().map(|(from, to)| format!("{from}:{to}")).collect();
+        // By the whole text, as EKS Anywhere does: another order would be another template.
+        links.sort();
         annotate("symlinks", links.join(","));
     }
     machine.offering = identifier(&wanted.compute_offering);

@@ -1,5 +1,7 @@
 //! Registry mirrors: where containerd pulls images from.
 
+use std::collections::BTreeMap;
+
 use capstan_capi_types::bootstrap::File;
 
 use super::files::file;
@@ -13,7 +15,10 @@ const CERTIFICATES: &str = "/etc/containerd/certs.d";
 pub(super) const RELOAD: &str = "cat /etc/containerd/config_append.toml >> /etc/containerd/config.toml";
 
 pub(super) fn files(mirror: &RegistryMirrorConfiguration) -> Vec<File> {
-    let base = format!("{}:{}", mirror.endpoint, mirror.port);
+    let base = match mirror.endpoint.contains(':') {
+        true => format!("[{}]:{}", mirror.endpoint, mirror.port),
+        false => format!("{}:{}", mirror.endpoint, mirror.port),
+    };
     let mut files = Vec::new();
     let certificate = mirror.ca_cert_content.trim();
     if !certificate.is_empty() {
@@ -37,14 +42,14 @@ pub(super) fn files(mirror: &RegistryMirrorConfiguration) -> Vec<File> {
         files.push(file(&format!("{CERTIFICATES}/{registry}/hosts.toml"), content));
     };
     hosts(&base, &base);
-    let mut registries: Vec<(String, String)> = mirror
+    // The last one counts if a registry is there twice.
+    let mut registries: BTreeMap<&str, String> = mirror
         .oci_namespaces
         .iter()
-        .map(|it| (it.registry.clone(), format!("{base}/{}", it.namespace.trim_matches('/'))))
+        .map(|it| (it.registry.as_str(), format!("{base}/{}", it.namespace.trim_matches('/'))))
         .collect();
-    registries.sort();
     if registries.is_empty() {
-        registries.push((DEFAULT_REGISTRY.to_owned(), base.clone()));
+        registries.insert(DEFAULT_REGISTRY, base.clone());
     }
     for (registry, mirrored) in &registries {
         hosts(registry, mirrored);

@@ -29,7 +29,8 @@ pub(super) fn registration(manifests: &Manifests<'_>, role: &Role<'_>) -> NodeRe
     if role.kubelet.is_none() {
         args.push(arg("read-only-port", "0"));
         args.push(arg("anonymous-auth", "false"));
-        if let Some(resolver) = &manifests.cluster.spec.cluster_network.dns.resolv_conf {
+        let resolver = manifests.cluster.spec.cluster_network.dns.resolv_conf.as_ref();
+        if let Some(resolver) = resolver.filter(|resolver| !resolver.path.is_empty()) {
             args.push(arg("resolv-conf", resolver.path.as_str()));
         }
         args.push(arg("tls-cipher-suites", CIPHER_SUITE));

@@ -129,6 +129,48 @@ fn mirrors_and_proxies_are_files_of_every_machine() {
 }
 
 #[test]
+fn of_a_registry_that_is_there_twice_the_last_mirror_counts() {
+    let twice = json!([{"registry": "r", "namespace": "b"}, {"registry": "r", "namespace": "/a/"}]);
+    let all = generated(json!({
+        "registryMirrorConfiguration": {"endpoint": "fd00::1", "port": "443", "ociNamespaces": twice},
+    }));
+    let files = &all.groups[0].bootstrap.spec.template.spec.files;
+    let hosts: Vec<_> = files.iter().filter(|file| file.path.ends_with("/r/hosts.toml")).collect();
+    assert_eq!(hosts.len(), 1);
+    assert!(hosts[0].content.contains("[host.\"https://[fd00::1]:443/v2/a\"]"), "{}", hosts[0].content);
+}
+
+#[test]
+fn encryption_by_a_plug_in_needs_a_file_and_a_feature_gate() {
+    let mut own = cluster(json!({
+        "kubernetesVersion": "1.29",
+        "etcdEncryption": [{"resources": ["secrets"], "providers": [
+            {"kms": {"name": "k", "socketListenAddress": "unix:///var/run/kmsplugin/k.sock"}},
+        ]}],
+    }));
+    own.spec.control_plane_configuration.api_server_extra_args = BTreeMap::from(
+        [("feature-gates", "A=true"), ("v", "")].map(|(name, value)| (name.into(), value.into())),
+    );
+    let all = generated_with(&own, json!({})).expect("objects");
+    let spec = &all.control_plane.spec.kubeadm_config_spec;
+    let file = spec.files.iter().find(|file| file.path.ends_with("/encryption-config.yaml")).expect("a file");
+    let content: Value = serde_saphyr::from_str(&file.content).expect("YAML");
+    let kms = json!({
+        "apiVersion": "v1", "name": "k", "endpoint": "unix:///var/run/kmsplugin/k.sock", "cachesize": 1000,
+        "timeout": "3s",
+    });
+    assert_eq!(content["resources"][0]["providers"], json!([{"kms": kms}, {"identity": {}}]));
+    let args = &spec.cluster_configuration.api_server.extra_args;
+    let value = |name: &str| {
+        let mut found = args.iter().filter(|arg| arg.name == name).map(|arg| arg.value.as_deref());
+        (found.next().flatten(), found.count())
+    };
+    assert_eq!(value("feature-gates"), (Some("KMSv1=true,A=true"), 0));
+    // A flag without a value is none.
+    assert_eq!(value("v"), (None, 0));
+}
+
+#[test]
 fn disks_symlinks_labels_and_kubelet_settings_reach_the_machines() {
     let own = cluster(json!({"workerNodeGroupConfigurations": [{
         "name": "md-0", "labels": {"b": "2", "a": "1"}, "kubeletConfiguration": {"maxPods": 20},
@@ -138,7 +180,7 @@ fn disks_symlinks_labels_and_kubelet_settings_reach_the_machines() {
     }]}));
     let config = json!({
         "diskOffering": {"name": "d", "mountPath": "/data", "device": "/dev/vdb", "filesystem": "ext4", "label": "data"},
-        "symlinks": {"/var/log/pods": "/data/pods"},
+        "symlinks": {"/var/log": "/data/log", "/var/log-pods": "/data/pods"},
     });
     let all = generated_with(&own, config).expect("objects");
     let group = &all.groups[0];
@@ -154,7 +196,7 @@ fn disks_symlinks_labels_and_kubelet_settings_reach_the_machines() {
     let annotations = &group.machines.metadata.annotations;
     assert_eq!(
         annotations["symlinks.cloudstack.anywhere.eks.amazonaws.com/v1alpha1"],
-        "/var/log/pods:/data/pods"
+        "/var/log-pods:/data/pods,/var/log:/data/log"
     );
     // The autoscaler sets the replicas.
     assert_eq!(group.deployment.spec.replicas, None);

@@ -65,6 +65,12 @@ impl Cloud {
         Client::new(Arc::new(endpoint.expect("a URL").with_clock(self.clock())), Arc::new(keys))
     }
 
+    /// What the tenant has of a kind, by name.
+    pub fn names(&self, kind: &str) -> Vec<String> {
+        let leaks = self.simulator.leaks(Some("capstan"));
+        leaks.into_iter().filter(|leak| leak.kind == kind).map(|leak| leak.name).collect()
+    }
+
     /// The operator makes a network for all tenants.
     pub async fn share_network(&self, name: &str) {
         let operator = self.client("admin");

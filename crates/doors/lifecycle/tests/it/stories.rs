@@ -1,6 +1,5 @@
 //! Whole lives of clusters.
 
-use capstan_capi_types::core::{Machine, MachineDeployment, label};
 use capstan_controller::KindName;
 use capstan_harness::{Fault, Violation, World, run};
 use capstan_lifecycle::types::{CloudStackMachineConfig, Cluster};
@@ -8,67 +7,21 @@ use capstan_object::Key;
 use serde_json::json;
 
 use crate::cloud::Cloud;
+use crate::lives::{self, machines, nothing_is_left, ready_with};
 use crate::manifests::{NAME, SYSTEM};
-use crate::story::{self, Played, Script, cluster, is_ready};
+use crate::story::{self, Play, Played, Script, cluster};
 
-fn goes_well(play: for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Played<'a>) {
-    let report = run(&Script(play), 1, &[]);
+/// A group of two has a third machine in a rollout.
+const MOST: usize = 3;
+
+fn goes_well(play: Play) {
+    let report = run(&Script { play, most: MOST }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
-}
-
-/// The cluster is ready with these machines.
-fn ready_with(world: &World<'_>, control_plane: usize, workers: usize) -> Result<(), Violation> {
-    let cluster = cluster(world)?;
-    let machines = world.objects()?.list(&KindName::of::<Machine>());
-    let planes = machines.iter().filter(|it| it["metadata"]["labels"].get(label::CONTROL_PLANE).is_some());
-    let count = planes.count();
-    if !is_ready(&cluster) || (count, machines.len() - count) != (control_plane, workers) {
-        let conditions: Vec<String> = machines
-            .iter()
-            .map(|machine| format!("{} {}", machine["metadata"]["name"], machine["status"]["conditions"]))
-            .collect();
-        return Err(Violation::new(
-            "L1",
-            format!(
-                "{count} of {} machines: {}\n{}",
-                machines.len(),
-                cluster["status"],
-                conditions.join("\n")
-            ),
-        ));
-    }
-    Ok(())
-}
-
-fn machines(world: &World<'_>) -> Result<Vec<String>, Violation> {
-    let machines = world.objects()?.list(&KindName::of::<Machine>());
-    let names = machines.iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned));
-    Ok(names.collect())
-}
-
-fn nothing_is_left(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
-    let leaks = cloud.simulator.leaks(Some("capstan"));
-    let deployments = world.objects()?.list(&KindName::of::<MachineDeployment>());
-    match leaks.is_empty() && deployments.is_empty() {
-        true => Ok(()),
-        false => Err(Violation::new("L3", format!("left: {leaks:?} {deployments:?}"))),
-    }
-}
-
-/// The example is applied, becomes ready, and is deleted.
-fn created_and_deleted<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
-    Box::pin(async move {
-        story::create(world, cloud, |_| ()).await?;
-        world.run_until_idle().await?;
-        ready_with(world, 1, 1)?;
-        story::delete(world, cloud).await?;
-        nothing_is_left(world, cloud)
-    })
 }
 
 #[test]
 fn one_file_becomes_a_cluster_and_goes_without_a_trace() {
-    goes_well(created_and_deleted);
+    goes_well(lives::brief);
 }
 
 /// The number of the first effect of the cluster controller on a kind.
@@ -81,7 +34,7 @@ fn first(trace: &str, verb: &str, kind: &str) -> usize {
 
 #[test]
 fn a_crash_or_a_lost_answer_leaves_neither_two_of_anything_nor_a_trace() {
-    let script = Script(created_and_deleted);
+    let script = Script { play: lives::brief, most: 2 };
     let reference = run(&script, 1, &[]);
     assert!(reference.violation.is_none(), "{}", reference.transcript());
     let number = |verb, kind| first(&reference.trace.text(), verb, kind);

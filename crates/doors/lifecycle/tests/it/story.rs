@@ -10,7 +10,7 @@ use capstan_cloudstack_provider::Clouds;
 use capstan_cloudstack_types::{admission, conversion, definitions};
 use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
 use capstan_guest::vm::Phase;
-use capstan_harness::{Acknowledged, Checker, FollowsOwnWrites, Scenario, Violation, World};
+use capstan_harness::{Checker, Scenario, Violation, World};
 use capstan_lifecycle::cluster::Settings;
 use capstan_lifecycle::types::Cluster;
 use capstan_object::{Key, Object};
@@ -18,12 +18,18 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAME, NAMESPACE};
+use crate::properties;
 
 pub type Played<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violation>>;
+pub type Play = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Played<'a>;
 
 /// What happens to the cluster.
 #[derive(Clone, Copy)]
-pub struct Script(pub for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Played<'a>);
+pub struct Script {
+    pub play: Play,
+    /// How many machines a role may have, in the middle of a rollout too.
+    pub most: usize,
+}
 
 pub fn failed(error: impl std::fmt::Display) -> Violation {
     Violation::new("story", error.to_string())
@@ -60,10 +66,22 @@ pub fn cluster(world: &World<'_>) -> Result<Value, Violation> {
     Ok(world.objects()?.get(&KindName::of::<Cluster>(), &key).unwrap_or_default())
 }
 
+/// Asks for the deletion of an object of the example.
+pub async fn ask_to_delete<T: Object>(world: &World<'_>, name: &str) -> Result<(), Violation> {
+    let key = Key::new(NAMESPACE, name);
+    let deleted = world.user()?.delete(&KindName::of::<T>(), &key, &Deletion::default()).await;
+    deleted.map(drop).map_err(failed)
+}
+
 /// Deletes the cluster and waits until it is gone.
 pub async fn delete(world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+    ask_to_delete::<Cluster>(world, NAME).await?;
+    wait_until_gone(world, cloud).await
+}
+
+/// Waits until a cluster that is being deleted is gone.
+pub async fn wait_until_gone(world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, NAME));
-    world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
     world.run_until_idle().await?;
     // CloudStack keeps destroyed machines for up to two days.
     for _ in 0..3 {
@@ -109,8 +127,8 @@ impl Scenario for Script {
         capstan_lifecycle::add_controllers(runtime, &clouds, cloud.site.dial(), &Settings::default());
     }
 
-    fn checkers(&self, _: &Cloud) -> Vec<Box<dyn Checker>> {
-        vec![Box::<Acknowledged>::default(), Box::<FollowsOwnWrites>::default()]
+    fn checkers(&self, cloud: &Cloud) -> Vec<Box<dyn Checker>> {
+        properties::all(cloud, self.most)
     }
 
     fn workloads(&self, cloud: &Cloud, management: Client, env: Env) -> Option<Arc<dyn Workloads>> {
@@ -140,6 +158,6 @@ impl Scenario for Script {
 
     async fn run(&self, world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
         world.enable_faults();
-        (self.0)(world, cloud).await
+        (self.play)(world, cloud).await
     }
 }

@@ -713,7 +713,7 @@ fn nothing_is_ordered_that_the_account_or_the_zone_has_too_little_for() {
         |addresses| Headroom::of(Quota { ipavailable: Some(Amount::Limited(addresses)), ..Quota::default() });
     let mut look_at = look(object(), cluster(), absent());
     look_at.seen.headroom = Some(left(0));
-    assert!(told(&look_at).starts_with("E-CS-QUOTA: 1 public addresses are needed"));
+    assert!(told(&look_at).starts_with("E-CS-QUOTA: public addresses needed: 1"));
     look_at.seen.headroom = Some(left(1));
     assert_eq!(calls(&decide(&look_at)), ["create-network net"]);
     look_at.seen.no_address = true;
@@ -723,5 +723,5 @@ fn nothing_is_ordered_that_the_account_or_the_zone_has_too_little_for() {
     let mut address = look(object(), cluster(), fresh);
     assert_eq!(calls(&decide(&address)), ["take-address for n1"]);
     address.seen.headroom = Some(left(0));
-    assert!(told(&address).starts_with("E-CS-QUOTA: 1 public addresses are needed"));
+    assert!(told(&address).starts_with("E-CS-QUOTA: public addresses needed: 1"));
 }

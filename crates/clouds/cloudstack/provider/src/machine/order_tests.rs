@@ -389,5 +389,5 @@ fn an_order_beyond_a_limit_is_not_made() {
         None,
         "no name is used up"
     );
-    assert!(ready(&decision).message.starts_with("E-CS-QUOTA: 1 virtual machines are needed"));
+    assert!(ready(&decision).message.starts_with("E-CS-QUOTA: virtual machines needed: 1"));
 }

@@ -37,7 +37,7 @@ fn it_is_told_and_nothing_is_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cl
         world.pass(Duration::from_secs(60)).await?;
         let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
         let told = networks.first().ok_or_else(|| failed("no network object"))?;
-        says(told, &["False", "E-CS-QUOTA", "1 public addresses are needed", "leaves 0", "raise the limit"])?;
+        says(told, &["False", "E-CS-QUOTA", "public addresses needed: 1", "leaves 0", "raise the limit"])?;
         if let Some(sent) = cloud.calls().get("createNetwork") {
             return Err(failed(format!("{sent} orders were sent")));
         }

@@ -209,7 +209,7 @@ fn an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back() {
                 return Err(wrong(format!("{} new machines, {} old ones: {all:?}", new.len(), old.len())));
             }
             for machine in new {
-                says(machine, &["False", "E-CS-QUOTA", "64 processors are needed", "nothing was ordered"])?;
+                says(machine, &["False", "E-CS-QUOTA", "processors needed: 64", "nothing was ordered"])?;
             }
             if cloud.calls()["deployVirtualMachine"] != 2 {
                 return Err(wrong("orders beyond the limit were sent"));

@@ -181,7 +181,7 @@ fn cases() -> Vec<Case> {
             (machine, "/spec", json!({"offering": {"name": "Huge Instance"}})),
             InMachine,
             code::QUOTA,
-            "64 processors are needed",
+            "processors needed: 64",
         ),
     ]
 }
