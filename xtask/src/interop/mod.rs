@@ -43,10 +43,10 @@ pub struct Options {
     #[arg(long, conflicts_with = "only")]
     planned: bool,
     /// Budget of the chosen suites, in minutes
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 14)]
     budget: u64,
     /// Budget of the chosen suites and of building their missing peers, in minutes
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 24)]
     budget_with_peers: u64,
     /// Our binary [default: built with the profile `ci`]
     #[arg(long)]

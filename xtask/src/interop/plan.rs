@@ -1,7 +1,7 @@
 //! Selects the suites of a run: a fixed smoke set, those whose subject changed, and the others in rotation, within a
 //! time budget.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::history::{Passes, Repository, Since};
@@ -171,10 +171,8 @@ enum Round {
 pub fn choose(all: Vec<Candidate>, is_built: &dyn Fn(&str) -> bool, budget: Budget, seed: u64) -> Plan {
     let mut plan =
         Plan { chosen: Vec::new(), left: all, budget, suites: Duration::ZERO, builds: Duration::ZERO };
-    plan.left.sort_by_cached_key(|one| {
-        // Parts of one suite alternate with other suites instead of running as a block.
-        (std::cmp::Reverse(one.standing.age()), mixed(seed, &one.name()))
-    });
+    // Parts of one suite alternate with other suites instead of running as a block.
+    plan.left.sort_by_cached_key(|one| mixed(seed, &one.name()));
     let mut built: BTreeSet<&'static str> =
         catalog::PEERS.iter().map(|peer| peer.name).filter(|name| is_built(name)).collect();
     // A fifth is reserved for the rotation, or large changes would starve it.
@@ -197,8 +195,17 @@ impl Plan {
                 _ => std::cmp::Reverse(0),
             });
         } else {
-            // The sort is stable: candidates of equal age keep their shuffled order.
-            self.left.sort_by_key(|one| std::cmp::Reverse(one.standing.age()));
+            // A suite waits since any of its parts ran; or suites of many parts would leave no turn to others. The sort
+            // is stable: candidates of equal age keep their shuffled order.
+            let mut suites: BTreeMap<&'static str, u64> = BTreeMap::new();
+            for one in &self.left {
+                let age = suites.entry(one.suite.name).or_insert(u64::MAX);
+                *age = one.standing.age().min(*age);
+            }
+            self.left.sort_by_key(|one| {
+                let suite = suites.get(one.suite.name).copied().unwrap_or(u64::MAX);
+                (std::cmp::Reverse(suite), std::cmp::Reverse(one.standing.age()))
+            });
         }
         let mut left = Vec::new();
         let mut taken = 0;

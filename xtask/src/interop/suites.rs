@@ -36,6 +36,7 @@ pub enum Against {
     ClusterApi,
     Capc,
     Capo,
+    EksAnywhere,
     CorefileMigration,
     CloudStackGo,
     CloudStackPython,
@@ -57,6 +58,7 @@ impl Against {
             Self::ClusterApi => ("Cluster API", at::CLUSTER_API),
             Self::Capc => ("CAPC", at::CAPC),
             Self::Capo => ("CAPO", at::CAPO),
+            Self::EksAnywhere => ("EKS Anywhere", at::EKS_ANYWHERE),
             Self::CorefileMigration => ("corefile-migration", at::COREFILE_MIGRATION),
             Self::CloudStackGo => ("cloudstack-go", at::CLOUDSTACK_GO),
             Self::CloudStackPython => ("cs, apache-libcloud", ""),
@@ -251,6 +253,20 @@ pub const SUITES: &[Suite] = &[
         ..suite("corefile-goldens", 30)
     },
     Suite {
+        against: &[Against::EksAnywhere],
+        about: &[
+            "crates/doors/lifecycle/**",
+            "tests/interop/src/clouds/eksa_goldens/**",
+            "tests/eksa-goldens/**",
+        ],
+        uses: &[&[
+            "crates/capi/types/**",
+            "crates/clouds/cloudstack/types/**",
+            "tests/interop/src/differences/**",
+        ]],
+        ..suite("eksa-goldens", 5)
+    },
+    Suite {
         against: &[Against::ClusterApi],
         about: &["crates/capi/types/**", "tests/interop/src/cluster_api/conversion_goldens/**"],
         ..suite("conversion-goldens", 70)
@@ -333,7 +349,7 @@ pub const SUITES: &[Suite] = &[
             "tests/interop/src/cluster_api/manager/failover.rs",
         ],
         uses: &[CONTROLLERS, SIM, BINARY],
-        ..suite("failover", 150)
+        ..suite("failover", 230)
     },
     Suite {
         against: &[Against::ClusterApi, Against::Kubernetes],
@@ -418,8 +434,8 @@ pub const SUITES: &[Suite] = &[
             "tests/interop/src/self_checks/simulate.rs",
         ],
         uses: &[API, CONTROLLERS, SIM],
-        parts: 8,
-        ..suite("simulate", 100)
+        parts: 22,
+        ..suite("simulate", 160)
     },
     Suite {
         parts: 64,
@@ -431,7 +447,15 @@ pub const SUITES: &[Suite] = &[
             "tests/interop/src/self_checks/cloud_faults.rs",
         ],
         uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, HARNESS],
-        ..suite("cloudstack-faults", 150)
+        ..suite("cloudstack-faults", 200)
+    },
+    Suite {
+        parts: 64,
+        whole: &["--all"],
+        against: &[Against::Capstan],
+        about: &["crates/doors/lifecycle/**", "tests/interop/src/self_checks/cloud_faults.rs"],
+        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, HARNESS],
+        ..suite("lifecycle-faults", 200)
     },
     Suite {
         against: &[Against::Kubernetes, Against::Etcd, Against::Containerd],

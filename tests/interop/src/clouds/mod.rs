@@ -1,10 +1,11 @@
-//! Clouds and machines: clients of CloudStack, recorded replies, CAPC, real nodes.
+//! Clouds and machines: clients of CloudStack, recorded replies, CAPC, EKS Anywhere, real nodes.
 
 pub mod capc_adopted;
 pub mod capc_on_sim;
 pub mod cloudstack_clients;
 pub mod cloudstack_golden;
 pub mod cloudstack_replay;
+pub mod eksa_goldens;
 pub mod openstack_capo;
 pub mod openstack_replay;
 pub mod real_cluster;

@@ -27,6 +27,12 @@ pub const HELM: &str = "4.3.1";
 /// Release of CoreDNS that kubeadm of [`KUBERNETES`] asks for.
 pub const COREDNS: &str = "1.14.2";
 
+/// Release of EKS Anywhere.
+pub const EKS_ANYWHERE: &str = "0.26.1";
+/// Release of EKS Anywhere that has expected objects for most of its manifests. Later ones have few, and Go's module proxy
+/// does not serve those between.
+pub const EKS_ANYWHERE_BEFORE: &str = "0.19.0";
+
 /// Release of the library that migrates Corefiles, the one that this Cluster API uses.
 pub const COREFILE_MIGRATION: &str = "1.0.34";
 
@@ -39,6 +45,7 @@ pub const DEX: &str = "2.13.0+incompatible";
 
 pub const DEX_MODULE: &str = "github.com/dexidp/dex";
 pub const CLOUDSTACK_GO_MODULE: &str = "github.com/apache/cloudstack-go/v2";
+pub const EKS_ANYWHERE_MODULE: &str = "github.com/aws/eks-anywhere";
 pub const COREFILE_MIGRATION_MODULE: &str = "github.com/coredns/corefile-migration";
 /// Module path of Cluster API's managers.
 pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
