@@ -299,7 +299,7 @@ mod tests {
     fn only_templates_and_plain_data_are_shared() {
         let id = |kind: &str| Id { group: String::new(), kind: kind.to_owned(), key: Key::new("n", "x") };
         for (kind, shared) in
-            [("Secret", true), ("CloudStackMachineTemplate", true), ("Machine", false), ("Cluster", false)]
+            [("Secret", true), ("ExampleMachineTemplate", true), ("Machine", false), ("Cluster", false)]
         {
             assert_eq!(is_shared(&id(kind)), shared, "{kind}");
         }

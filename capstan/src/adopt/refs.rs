@@ -213,14 +213,14 @@ mod tests {
     fn both_forms_of_references_are_read() {
         let old = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
             "metadata": {"name": "m", "namespace": "n"}, "spec": {"infrastructureRef":
-                {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta3", "kind": "CloudStackMachine", "name": "i"},
+                {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta3", "kind": "ExampleMachine", "name": "i"},
                 "bootstrap": {"dataSecretName": "data"}}});
         let new = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
             "metadata": {"name": "m", "namespace": "n"}, "spec": {"infrastructureRef":
-                {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "CloudStackMachine", "name": "i"},
+                {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "ExampleMachine", "name": "i"},
                 "bootstrap": {"dataSecretName": "data"}}});
         let expected =
-            ["spec.infrastructureRef CloudStackMachine n/i", "spec.bootstrap.dataSecretName Secret n/data"];
+            ["spec.infrastructureRef ExampleMachine n/i", "spec.bootstrap.dataSecretName Secret n/data"];
         assert_eq!(shown(&old), expected);
         assert_eq!(references(&old), references(&new));
     }

@@ -4,6 +4,10 @@
 pub const ABOUT: &str =
     "Start a management cluster, a simulated CloudStack or OpenStack and a cluster on it, in about a minute";
 
+/// Help of the flag that chooses one.
+pub const CLOUD_HELP: &str =
+    "The simulated cloud; defaults to cloudstack, or the one that the data directory was created with";
+
 /// The port of API servers in the sample clusters; replaced by that of the data directory.
 pub const SAMPLE_PORT: u16 = 16443;
 

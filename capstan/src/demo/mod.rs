@@ -35,7 +35,7 @@ use crate::plugins::Plugins;
 use crate::server::{ApiArgs, Listen, Server};
 use crate::signals;
 pub use choice::ABOUT;
-use choice::{Choice, PROVIDERS, SAMPLE_PORT};
+use choice::{CLOUD_HELP, Choice, PROVIDERS, SAMPLE_PORT};
 use cloud::Cloud;
 pub use cloud::{CloudArgs, run as run_cloud};
 use state::State;
@@ -54,8 +54,7 @@ pub struct Args {
     /// Data directory; created if it does not exist, continued if it does
     #[arg(long, value_name = "DIR", default_value = "capstan-demo")]
     data_dir: PathBuf,
-    /// The simulated cloud; defaults to cloudstack, or the one that the data directory was created with
-    #[arg(long, value_parser = PROVIDERS)]
+    #[arg(long, value_parser = PROVIDERS, help = CLOUD_HELP)]
     cloud: Option<String>,
     /// Address of the management cluster; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]

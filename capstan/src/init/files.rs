@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn files_are_valid_manifests() {
         let credentials = CredentialValues::from([("secret-key".to_owned(), "a: \"b\"".to_owned())]);
-        let objects = read(&secret("CloudStack", "keys", "default", &credentials)).expect("a Secret");
+        let objects = read(&secret("Example", "keys", "default", &credentials)).expect("a Secret");
         assert_eq!(objects[0]["stringData"]["secret-key"], "a: \"b\"");
         let body = "# head\n#   more\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
         let dir = tempfile::tempdir().expect("a folder");
@@ -112,7 +112,7 @@ mod tests {
         std::fs::write(&file, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: cni}\n")
             .expect("written");
         let cni = cni(&file, "first", "default").expect("objects");
-        let text = manifest("CloudStack", "first", &["zone: z".to_owned()], body, Some(&cni)).expect("valid");
+        let text = manifest("Example", "first", &["zone: z".to_owned()], body, Some(&cni)).expect("valid");
         let kinds: Vec<_> = read(&text).expect("objects").iter().map(|it| it["kind"].clone()).collect();
         assert_eq!(kinds, ["ConfigMap", "ClusterResourceSet", "ConfigMap"]);
         assert!(text.contains("#   zone: z\n---\napiVersion") && !text.contains("more"), "{text}");

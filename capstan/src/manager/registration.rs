@@ -117,7 +117,11 @@ pub async fn register(
             let config = || address.client_config(path::VALIDATE, authorities);
             let scale = (kind.kind == "KubeadmControlPlane")
                 .then(|| webhook("validate-scale", kind, "/scale", config()));
-            [Some(webhook("validate", kind, "", config())), scale].into_iter().flatten()
+            let mut validate = webhook("validate", kind, "", config());
+            if rules.validates_deletion(kind) {
+                validate["rules"][0]["operations"] = json!(["CREATE", "UPDATE", "DELETE"]);
+            }
+            [Some(validate), scale].into_iter().flatten()
         })
         .collect();
     for (kind_name, plural, webhooks) in [

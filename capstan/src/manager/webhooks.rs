@@ -67,7 +67,7 @@ async fn review_response(reviewer: Arc<Reviewer>, request: Request<Incoming>) ->
         return web::text(StatusCode::BAD_REQUEST, "the review is not JSON");
     };
     let reviewed: Result<Value, NotAReview> = match request_path.as_str() {
-        path::DEFAULT => reviewer.default(review),
+        path::DEFAULT => reviewer.default(review).await,
         path::VALIDATE => reviewer.validate(review).await,
         path::CONVERT => reviewer.convert(review),
         _ => return web::text(StatusCode::NOT_FOUND, "not found: use /default, /validate or /convert"),

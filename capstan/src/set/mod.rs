@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_copy_has_a_name_of_its_own_and_no_status() {
         let template = json!({
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta3", "kind": "CloudStackMachineTemplate",
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta3", "kind": "ExampleMachineTemplate",
             "metadata": {"name": "workers", "namespace": "default", "uid": "1", "labels": {"a": "b"}},
             "spec": {"template": {"spec": {"template": {"name": "typo"}}}}, "status": {"capacity": {}},
         });

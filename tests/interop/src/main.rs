@@ -9,6 +9,7 @@ mod bench;
 mod clouds;
 mod cluster_api;
 mod diff;
+mod differences;
 mod discovery;
 mod first_use;
 mod kubernetes;
@@ -23,8 +24,8 @@ use clap::{Parser, Subcommand};
 
 use bed::Flavour;
 use clouds::{
-    capc_adopted, capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, openstack_capo,
-    openstack_replay, real_cluster,
+    capc_adopted, capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, eksa_goldens,
+    openstack_capo, openstack_replay, real_cluster,
 };
 use cluster_api::{
     clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner, schema_diff,
@@ -128,8 +129,12 @@ enum Command {
     CloudstackFaults(cloud_faults::Options),
     /// Run clusters on a simulated OpenStack with a crash and a lost response at every call
     OpenstackFaults(cloud_faults::Options),
+    /// Run clusters of EKS Anywhere's API on a simulated CloudStack with a crash and a lost response at every effect
+    LifecycleFaults(cloud_faults::Options),
     /// Replay recorded responses of a CloudStack server against the simulator
     CloudstackReplay(cloudstack_replay::Options),
+    /// Generate the objects of EKS Anywhere's manifests and compare with those of its own tests
+    EksaGoldens(eksa_goldens::Options),
     /// Replay recorded responses of OpenStack services against the simulator
     OpenstackReplay(openstack_replay::Options),
     /// Run CAPC and our provider on simulated CloudStacks and count their calls
@@ -199,7 +204,9 @@ async fn run(command: Command) -> Result<()> {
         Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
         Command::CloudstackFaults(options) => cloud_faults::run(&cloud_faults::CLOUDSTACK, &options),
         Command::OpenstackFaults(options) => cloud_faults::run(&cloud_faults::OPENSTACK, &options),
+        Command::LifecycleFaults(options) => cloud_faults::run(&cloud_faults::LIFECYCLE, &options),
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
+        Command::EksaGoldens(options) => eksa_goldens::run(&options),
         Command::OpenstackReplay(options) => openstack_replay::run(&options),
         Command::CapcOnSim(options) => capc_on_sim::run(options).await,
         Command::CapcAdopted(options) => capc_adopted::run(options).await,

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: house rules that no compiler checks. Takes a second; needs no network and no history.
 
+mod clouds;
 mod files;
 mod floors;
 mod words;
@@ -30,6 +31,7 @@ pub fn run() -> Result<()> {
     let mut findings = without_exceptions(floors::check(&floors::packages()?), floors::EXCEPTIONS);
     findings.extend(without_exceptions(files::check(&files)?, files::EXCEPTIONS));
     findings.extend(without_exceptions(words::check(&files)?, words::EXCEPTIONS));
+    findings.extend(clouds::check(&files)?);
     for finding in &findings {
         println!("{}: {}", finding.place, finding.what);
     }

@@ -26,7 +26,9 @@ pub fn row(case: &Case, answer: &str) -> Result<String> {
     let line = |start: &str| answer.lines().find_map(|line| line.strip_prefix(start));
     let code = answer.lines().find(|line| line.starts_with("E-")).map(str::to_owned);
     let first = answer.lines().find(|line| !line.is_empty()).unwrap_or_default();
-    let says = code.unwrap_or_else(|| first.split_once(": ").map_or(first, |it| it.1).to_owned());
+    // "Cluster/NAME is not ready: X", or "Cluster/NAME is ready, but X", whichever it is at that moment.
+    let verdict = first.split_once(": ").or_else(|| first.split_once(", but "));
+    let says = code.unwrap_or_else(|| verdict.map_or(first, |it| it.1).to_owned());
     let fix = line("fix: ").unwrap_or_default();
     let printed: Vec<String> =
         commands(answer).iter().map(|command| format!("<br>`{}`", command.replace('|', "\\|"))).collect();
@@ -90,6 +92,8 @@ mod tests {
             "| machine destroyed | the machine of CloudStackMachine/NAME-workers-… was deleted in the cloud | delete \
              it<br>`capstan delete machine NAME-workers-… -n default --yes` | ready |"
         );
+        let ready = answer.replace("is not ready: ", "is ready, but ");
+        assert_eq!(row(&case, &ready).unwrap(), row(&case, answer).unwrap());
     }
 
     #[test]

@@ -52,8 +52,8 @@ pub async fn run(options: Options) -> Result<()> {
     let limit = Duration::from_secs(options.limit);
     let count = tests.len();
     // In order of completion: a slow test blocks no slot that another could use.
-    let mut outcomes = stream::iter(tests)
-        .map(|name| run_one(&program, &server.kubeconfig, &logs, name, limit))
+    let mut outcomes = stream::iter(tests.into_iter().enumerate())
+        .map(|numbered| run_one(&program, &server.kubeconfig, &logs, numbered, limit))
         .buffer_unordered(options.jobs.max(1));
     let mut bad = Vec::new();
     let mut done = 0;

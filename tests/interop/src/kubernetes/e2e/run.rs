@@ -36,16 +36,16 @@ pub struct Outcome {
     pub log: PathBuf,
 }
 
-/// Runs the test of exactly that name.
+/// Runs the test of exactly that name. Its number is unique within a run.
 pub async fn run_one(
     program: &Path,
     kubeconfig: &Path,
     logs: &Path,
-    name: String,
+    (number, name): (usize, String),
     limit: Duration,
 ) -> Result<Outcome> {
     let started = Instant::now();
-    let mut process = Program::new(&file_name(&name), program)
+    let mut process = Program::new(&file_name(number, &name), program)
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
         .args(["--provider=local", "--allowed-not-ready-nodes=-1", "--minStartupPods=0"])
         .args(["--system-pods-startup-timeout=1s", "--disable-log-dump", "--ginkgo.no-color"])
@@ -65,12 +65,11 @@ fn focus(name: &str) -> String {
     regex::escape(name)
 }
 
-fn file_name(name: &str) -> String {
-    let mut out = String::new();
+/// Names are cut; their numbers keep those with the same beginning apart.
+fn file_name(number: usize, name: &str) -> String {
+    let mut out = format!("{number:03}");
     for part in name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()) {
-        if !out.is_empty() {
-            out.push('-');
-        }
+        out.push('-');
         out.push_str(part);
     }
     out.truncate(150);
@@ -104,6 +103,13 @@ pub fn failure(log: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_with_the_same_beginning_have_logs_of_their_own() {
+        let long = "x".repeat(200);
+        assert_ne!(file_name(7, &format!("{long} a")), file_name(8, &format!("{long} b")));
+        assert_eq!(file_name(7, "[sig-a] does b, c"), "007-sig-a-does-b-c");
+    }
 
     #[test]
     fn ginkgo_summaries_are_read() {
