@@ -22,6 +22,17 @@ pub fn reference(template: &External, name: &str) -> ContractVersionedObjectRefe
     }
 }
 
+/// The template that an object was cloned from, as its annotations say.
+pub fn origin(meta: &ObjectMeta) -> Option<ContractVersionedObjectReference> {
+    let name = meta.annotations.get(annotation::CLONED_FROM_NAME)?;
+    let (kind, group) = meta.annotations.get(annotation::CLONED_FROM_GROUP_KIND)?.split_once('.')?;
+    Some(ContractVersionedObjectReference {
+        kind: kind.to_owned(),
+        name: name.clone(),
+        api_group: group.to_owned(),
+    })
+}
+
 /// Creates an object from a template: `spec.template`, with this metadata on top of the template's own.
 pub fn create<K>(template: &External, meta: &ObjectMeta) -> Effect<K> {
     let kind = kind_of(template);
@@ -108,5 +119,11 @@ mod tests {
             })
         );
         assert_eq!(reference(&template, "m1").kind, "SimMachine");
+        let made: ObjectMeta = serde_json::from_value(body["metadata"].clone()).expect("metadata");
+        let origin = origin(&made).expect("an origin");
+        assert_eq!(
+            (&*origin.kind, &*origin.api_group, &*origin.name),
+            ("SimMachineTemplate", "infra.x", "t")
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_capi_types::core::machine::{condition as machine_condition, reason as machine_reason};
-use capstan_capi_types::core::{Machine, StatusVersion, annotation, condition, label, reason};
+use capstan_capi_types::core::{Machine, StatusVersion, condition, label, reason};
 use capstan_controller::{Effect, ObjectRef};
 use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::{SignedDuration, Timestamp};
@@ -15,12 +15,6 @@ use crate::contract::Lookup;
 
 /// The condition in which an owner reports the progress of a remediation.
 pub const OWNER_REMEDIATED: &str = machine_condition::OWNER_REMEDIATED;
-
-/// The pending hook that marks an in-place update.
-const UPDATE_HOOK: &str = "UpdateMachine";
-
-/// The annotation with the hooks that were called and have not completed.
-const PENDING_HOOKS: &str = "runtime.cluster.x-k8s.io/pending-hooks";
 
 /// Deletions older than this are mentioned in conditions.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(15);
@@ -124,15 +118,6 @@ pub fn is_to_be_remediated(machine: &Machine) -> bool {
         && condition_is(machine, machine_condition::OWNER_REMEDIATED, ConditionStatus::False)
 }
 
-/// The machine is being updated in place, or about to start or finish.
-pub fn is_updating_in_place(machine: &Machine) -> bool {
-    let annotations = &machine.metadata.annotations;
-    annotations.contains_key(annotation::UPDATE_IN_PROGRESS)
-        || annotations
-            .get(PENDING_HOOKS)
-            .is_some_and(|hooks| hooks.split(',').any(|hook| hook == UPDATE_HOOK))
-}
-
 /// Versions and their number of machines; the kubelet's version takes precedence over the spec.
 pub fn versions<'a>(machines: impl IntoIterator<Item = &'a Arc<Machine>>) -> Vec<StatusVersion> {
     let version_of = |machine: &'a Arc<Machine>| {
@@ -222,20 +207,6 @@ fn subject(names: &BTreeSet<String>) -> String {
 mod tests {
     use super::*;
     use crate::testing::{at, condition, machine};
-
-    #[test]
-    fn an_update_in_place_shows_in_either_annotation() {
-        for (key, value, expected) in [
-            (annotation::UPDATE_IN_PROGRESS, "", true),
-            (PENDING_HOOKS, "Other,UpdateMachine", true),
-            (PENDING_HOOKS, "Other", false),
-            ("other", "", false),
-        ] {
-            let mut machine = machine("m");
-            machine.metadata.annotations.insert(key.to_owned(), value.to_owned());
-            assert_eq!(is_updating_in_place(&machine), expected, "{key}={value}");
-        }
-    }
 
     #[test]
     fn versions_are_sorted_and_the_kubelets_takes_precedence() {

@@ -18,7 +18,7 @@ use capstan_capi_kubeadm::bootstrap::{self, BootstrapController};
 use capstan_capi_kubeadm::certificates::{Keys, Purpose, SystemKeys};
 use capstan_capi_kubeadm::cluster_kubeconfig::ClusterKubeconfigs;
 use capstan_capi_kubeadm::control_plane::{self, ControlPlaneController};
-use capstan_capi_runtime::{ExtensionConfigs, Extensions};
+use capstan_capi_runtime::{ExtensionConfigs, Extensions, InPlaceUpdates};
 use capstan_capi_topology::cluster::ClusterTopologies;
 use capstan_capi_topology::cluster_class::ClusterClasses;
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
@@ -150,13 +150,15 @@ pub fn workloads(management: Client, dial: Arc<dyn Dial>, env: Env) -> Arc<dyn W
 /// Adds the enabled controllers.
 pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
     let runs = |group: Group| settings.controllers.contains(&group);
+    // One for each controller: each retries its own objects.
+    let updater = || Arc::new(InPlaceUpdates::new(settings.extensions.clone()));
     // Nodes of a workload cluster are watched once per process.
     let nodes = Nodes::new();
     if runs(Group::Core) {
         runtime.add(ClusterController::new().sharing(nodes.clone()));
-        runtime.add(MachineController::new(nodes.clone(), settings.machine.clone()));
+        runtime.add(MachineController::new(nodes.clone(), settings.machine.clone()).updating(updater()));
         runtime.add(MachineSets);
-        runtime.add(MachineDeployments);
+        runtime.add(MachineDeployments::default().updating(updater()));
         runtime.add(MachinePools::new(nodes.clone()));
         runtime.add(MachineHealthChecks::new(nodes.clone()));
         runtime.add(ClusterKubeconfigs::new(settings.default_algorithm, settings.keys.clone()));

@@ -10,7 +10,7 @@ use capstan_capi_types::runtime::hook::{
 };
 use capstan_capi_types::runtime::{ExtensionConfig, ExtensionHandler, Hook};
 use capstan_controller::{ApiError, Client, ObserveError, View};
-use capstan_object::{Key, Object};
+use capstan_object::{Key, Object, ObjectMeta};
 use capstan_schema::bounded::cut;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -52,6 +52,15 @@ pub enum ExtensionError {
     /// The server refused.
     #[error("extension handler {handler:?} responded with status {status:?} and message {message:?}")]
     Refused { handler: String, status: String, message: String },
+    /// A hook that one server answers has several.
+    #[error("found multiple {hook} hooks ({handlers}): only one hook is supported")]
+    Several { hook: Hook, handlers: String },
+    /// No server answers the hook.
+    #[error("no extensions registered for {0} hook")]
+    NoHandler(Hook),
+    /// The response has the expected shape and says what cannot be.
+    #[error("response of extension handler {handler:?} cannot be used: {why}")]
+    Unusable { handler: String, why: String },
     /// The response does not have the expected shape.
     #[error("response of extension handler {handler:?} cannot be read: {why}")]
     Unreadable { handler: String, why: String },
@@ -98,9 +107,11 @@ impl HookAnswer {
 
 /// Whether an earlier response to the same request may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CachePolicy {
+pub enum CachePolicy<'a> {
     /// For hooks without side effects.
     Reuse,
+    /// The same, for questions that are the same although the request differs.
+    ReuseAs(&'a str),
     Call,
 }
 
@@ -112,7 +123,7 @@ pub struct Extensions {
     /// None in a simulation: a request would leave simulated time.
     post: Option<Arc<dyn Post>>,
     responses: Mutex<KeptResponses>,
-    /// Hooks that block, by cluster.
+    /// Hooks that block, by cluster or machine.
     blocking: Mutex<BTreeMap<(Key, Hook), Blocking>>,
 }
 
@@ -142,7 +153,7 @@ impl KeptResponses {
 
 /// A hook that blocks.
 struct Blocking {
-    /// Of the cluster: another one of the same name is asked for anew.
+    /// Of that object: another one of the same name is asked for anew.
     uid: String,
     /// Not called again before.
     until: Timestamp,
@@ -184,34 +195,56 @@ impl Extensions {
         (hook, handler): (Hook, &str),
         settings: &BTreeMap<String, String>,
         request: &Value,
-        cache: CachePolicy,
+        cache: CachePolicy<'_>,
     ) -> Result<Reply, ExtensionError> {
-        let registry = registry(view)?;
-        let Some(registration) = registry.get(handler) else {
-            return Err(ExtensionError::NotRegistered(handler.to_owned()));
-        };
-        if registration.hook != hook {
-            return Err(ExtensionError::OtherHook { handler: handler.to_owned(), hook });
-        }
-        if !namespace::is_selected(&registration.config, object_namespace, view.client()).await? {
-            let (handler, namespace) = (handler.to_owned(), object_namespace.to_owned());
-            return Err(ExtensionError::NotSelected { handler, namespace });
-        }
-        self.call_registered(registration, settings, request, cache, view.now()).await
+        let registration = registered(view, object_namespace, hook, handler).await?;
+        self.call_registered(&registration, settings, request, cache, view.now()).await
     }
 
-    async fn call_registered(
+    /// Calls a handler by name, and keeps its response for the subject if `check` finds it usable.
+    pub async fn call_checked<T>(
+        &self,
+        view: &View,
+        object_namespace: &str,
+        (hook, handler): (Hook, &str),
+        (subject, request): (&str, &Value),
+        check: impl FnOnce(&Reply) -> Result<T, String> + Send,
+    ) -> Result<T, ExtensionError> {
+        let registration = registered(view, object_namespace, hook, handler).await?;
+        self.checked(&registration, (subject, request), view.now(), check).await
+    }
+
+    pub(crate) async fn checked<T>(
+        &self,
+        registration: &Registration,
+        (subject, request): (&str, &Value),
+        now: Timestamp,
+        check: impl FnOnce(&Reply) -> Result<T, String> + Send,
+    ) -> Result<T, ExtensionError> {
+        let (settings, cache) = (BTreeMap::new(), CachePolicy::ReuseAs(subject));
+        let reply = self.call_registered(registration, &settings, request, cache, now).await?;
+        check(&reply).map_err(|why| {
+            self.responses.lock().by_request.remove(&digest(registration, subject));
+            ExtensionError::Unusable { handler: reply.handler.clone(), why: cut(why, REPEATED) }
+        })
+    }
+
+    pub(crate) async fn call_registered(
         &self,
         registration: &Registration,
         settings: &BTreeMap<String, String>,
         request: &Value,
-        cache: CachePolicy,
+        cache: CachePolicy<'_>,
         now: Timestamp,
     ) -> Result<Reply, ExtensionError> {
         let handler = registration.handler.name.as_str();
         let body = complete(registration, settings, request);
-        let key = digest(registration, &body);
-        if cache == CachePolicy::Reuse
+        let key = match cache {
+            CachePolicy::Call => None,
+            CachePolicy::Reuse => Some(digest(registration, &body.to_string())),
+            CachePolicy::ReuseAs(subject) => Some(digest(registration, subject)),
+        };
+        if let Some(key) = key
             && let Some(response) = self.responses.lock().get(&key, now)
         {
             return accepted(handler, response);
@@ -233,7 +266,7 @@ impl Extensions {
             }
         };
         let reply = accepted(handler, response.clone())?;
-        if cache == CachePolicy::Reuse {
+        if let Some(key) = key {
             self.responses.lock().keep(key, now, response);
         }
         Ok(reply)
@@ -251,26 +284,56 @@ impl Extensions {
         if self.post.is_none() {
             return Ok(HookAnswer::default());
         }
+        let matching = self.matching(view, &cluster.metadata.namespace, hook).await?;
+        if matching.is_empty() {
+            self.blocking.lock().remove(&(cluster.key(), hook));
+            return Ok(HookAnswer::default());
+        }
+        self.call_unless_blocking(view, &cluster.metadata, &matching, hook, request).await
+    }
+
+    /// The handlers of a hook for a namespace. None in a simulation.
+    pub(crate) async fn matching(
+        &self,
+        view: &View,
+        object_namespace: &str,
+        hook: Hook,
+    ) -> Result<Vec<Registration>, ExtensionError> {
+        let mut matching = Vec::new();
+        if self.post.is_none() {
+            return Ok(matching);
+        }
         let registry = registry(view)?;
-        let namespace = cluster.metadata.namespace.as_str();
         let client: &Client = view.client();
         for config in registry.undiscovered() {
-            if namespace::is_selected(config, namespace, client).await? {
+            if namespace::is_selected(config, object_namespace, client).await? {
                 return Err(ExtensionError::NotDiscovered(config.metadata.name.clone()));
             }
         }
-        let mut matching = Vec::new();
         for registration in registry.of_hook(hook) {
-            if namespace::is_selected(&registration.config, namespace, client).await? {
-                matching.push(registration);
+            if namespace::is_selected(&registration.config, object_namespace, client).await? {
+                matching.push(registration.clone());
             }
         }
-        let blocked = (cluster.key(), hook);
-        if matching.is_empty() {
-            self.blocking.lock().remove(&blocked);
-            return Ok(HookAnswer::default());
-        }
-        let uid = &cluster.metadata.uid;
+        Ok(matching)
+    }
+
+    /// Nobody is called.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.post.is_none()
+    }
+
+    /// Calls handlers of a hook on behalf of an object, unless one wanted to be called later.
+    pub(crate) async fn call_unless_blocking(
+        &self,
+        view: &View,
+        object: &ObjectMeta,
+        handlers: &[Registration],
+        hook: Hook,
+        request: &Value,
+    ) -> Result<HookAnswer, ExtensionError> {
+        let blocked = (object.key(), hook);
+        let uid = &object.uid;
         if let Some(known) = self.blocking.lock().get(&blocked).filter(|known| known.uid == *uid) {
             let left = known.until.duration_since(view.now()).as_millis();
             if left > 0 {
@@ -279,7 +342,7 @@ impl Extensions {
             }
         }
         let mut replies = Vec::new();
-        for registration in matching {
+        for registration in handlers {
             let settings = BTreeMap::new();
             let call = self.call_registered(registration, &settings, request, CachePolicy::Call, view.now());
             replies.push(call.await?.common);
@@ -300,10 +363,31 @@ impl Extensions {
         Ok(answer)
     }
 
-    /// Drops what is kept about a cluster.
-    pub fn forget(&self, cluster: &Key) {
-        self.blocking.lock().retain(|(known, _), _| known != cluster);
+    /// Drops what is kept about a cluster or a machine.
+    pub fn forget(&self, object: &Key) {
+        self.blocking.lock().retain(|(known, _), _| known != object);
     }
+}
+
+/// The handler of a name, for a namespace.
+async fn registered(
+    view: &View,
+    object_namespace: &str,
+    hook: Hook,
+    handler: &str,
+) -> Result<Registration, ExtensionError> {
+    let registry = registry(view)?;
+    let Some(registration) = registry.get(handler) else {
+        return Err(ExtensionError::NotRegistered(handler.to_owned()));
+    };
+    if registration.hook != hook {
+        return Err(ExtensionError::OtherHook { handler: handler.to_owned(), hook });
+    }
+    if !namespace::is_selected(&registration.config, object_namespace, view.client()).await? {
+        let (handler, namespace) = (handler.to_owned(), object_namespace.to_owned());
+        return Err(ExtensionError::NotSelected { handler, namespace });
+    }
+    Ok(registration.clone())
 }
 
 /// The handlers of all servers. The caller's controller must read ExtensionConfigs.
@@ -325,10 +409,10 @@ fn complete(registration: &Registration, settings: &BTreeMap<String, String>, re
     body
 }
 
-fn digest(registration: &Registration, body: &Value) -> Digested {
+fn digest(registration: &Registration, question: &str) -> Digested {
     let meta = &registration.config.metadata;
     let mut hasher = Sha256::new();
-    for part in [&registration.handler.name, &meta.uid, &meta.generation.to_string(), &body.to_string()] {
+    for part in [&registration.handler.name, &meta.uid, &*meta.generation.to_string(), question] {
         hasher.update(part.as_bytes());
         hasher.update([0]);
     }

@@ -3,7 +3,8 @@
 //! ```text
 //! ExtensionConfig ── extension_config (controller): discovery ──▶ status.handlers
 //!                                                                      │
-//! topology controllers ── Extensions: call, call_all ── Registry ◀─────┘
+//! topology controllers ── Extensions: call, call_all ── Registry ◀─────┤
+//! owners of machines ── InPlaceUpdates ── Extensions ──────────────────┘
 //!                              └── dyn Post: one HTTPS request, bounded in time and size
 //! ```
 //!
@@ -14,6 +15,7 @@
 mod discovery;
 pub mod extension_config;
 mod extensions;
+mod in_place;
 mod namespace;
 mod post;
 mod registry;
@@ -22,6 +24,7 @@ mod retry;
 pub use discovery::handlers;
 pub use extension_config::ExtensionConfigs;
 pub use extensions::{CachePolicy, ExtensionError, Extensions, HookAnswer, Reply};
+pub use in_place::InPlaceUpdates;
 pub use post::{Post, PostError};
 pub use registry::{Registration, Registry};
 pub use retry::Retries;

@@ -56,6 +56,16 @@ impl External {
         &self.value
     }
 
+    /// The object with its API version and kind.
+    pub fn typed_value(&self) -> Value {
+        let mut value = self.value.clone();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), self.kind.api_version().into());
+            fields.insert("kind".to_owned(), self.kind.kind.as_ref().into());
+        }
+        value
+    }
+
     pub fn reference(&self) -> ObjectRef {
         ObjectRef::new(self.kind.clone(), self.metadata.key())
     }

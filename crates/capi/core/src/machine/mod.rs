@@ -3,12 +3,13 @@
 //! Owns: the Machine's finalizer, its cluster label, the fields it copies from its bootstrap and infrastructure
 //! objects, its status; the controlling owner reference of those objects; labels, annotations and taints of its Node
 //! that come from the Machine. Reads: its Cluster and owners, its bootstrap and infrastructure objects through the
-//! contract, its Node. On deletion: hooks, drain, volumes, hooks, infrastructure, bootstrap data, Node, finalizer.
+//! contract, its Node. If its owner wants it updated in place, an extension is asked until it is done. On deletion: hooks, drain, volumes, hooks, infrastructure, bootstrap data, Node, finalizer.
 
 mod call;
 mod decide;
 mod deletion_stage;
 pub mod drain;
+mod in_place;
 mod observe;
 mod observed;
 mod status;
@@ -23,8 +24,9 @@ use capstan_capi_types::core::machine::condition as own;
 use capstan_capi_types::core::{
     Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet, annotation, condition, label,
 };
+use capstan_capi_types::runtime::ExtensionConfig;
 use capstan_controller::{
-    Caches, Change, Controller, Decision, Look, ObserveError, Outcome, View, Wake, Watches,
+    Caches, Change, Controller, Decision, GATHER, Look, ObserveError, Outcome, View, Wake, Watches,
 };
 use capstan_object::{Conditions, Key, Object};
 use jiff::SignedDuration;
@@ -33,10 +35,11 @@ pub(crate) use call::make;
 pub use call::{Evicted, MachineCall, PodName};
 pub use decide::SyncedKeys;
 pub(crate) use decide::UNINITIALIZED;
-pub use observed::{Observed, ObservedNode};
+pub use observed::{Observed, ObservedNode, Update};
 
 use crate::conditions::v1beta1;
 use crate::contract::Definition;
+use crate::in_place::Updater;
 use crate::paused;
 use crate::workload::Nodes;
 
@@ -60,12 +63,19 @@ pub struct MachineController {
     nodes: Arc<Nodes>,
     settings: Settings,
     wake: OnceLock<Wake>,
+    updater: Option<Arc<dyn Updater>>,
 }
 
 impl MachineController {
     /// `nodes` is shared with other controllers.
     pub fn new(nodes: Arc<Nodes>, settings: Settings) -> Self {
-        Self { nodes, settings, wake: OnceLock::new() }
+        Self { nodes, settings, wake: OnceLock::new(), updater: None }
+    }
+
+    /// Has an extension update machines in place whose owner asks for it.
+    #[must_use]
+    pub fn updating(self, updater: Arc<dyn Updater>) -> Self {
+        Self { updater: Some(updater), ..self }
     }
 }
 
@@ -102,6 +112,9 @@ impl Controller for MachineController {
             }
             labelled(caches, &change.key.namespace, label::CLUSTER_NAME, &change.key.name)
         });
+        if let Some(updater) = self.updater.clone() {
+            watches.related_within::<ExtensionConfig>(GATHER, move |_, _| updater.waiting());
+        }
         // For the taint of nodes of an old revision.
         watches.related::<MachineSet>(|change, caches| {
             let relevant = |set: &Arc<MachineSet>| {
@@ -137,7 +150,11 @@ impl Controller for MachineController {
     }
 
     async fn observe(&self, object: &Arc<Machine>, view: &View) -> Result<Observed, ObserveError> {
-        observe::observe(object, view, &self.nodes, self.wake.get()).await
+        let mut seen = observe::observe(object, view, &self.nodes, self.wake.get()).await?;
+        if let Some(updater) = &self.updater {
+            seen.update = in_place::ask(object, &seen, updater.as_ref(), view).await?;
+        }
+        Ok(seen)
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -155,6 +172,9 @@ impl Controller for MachineController {
 
     fn gone(&self, key: &Key) {
         self.nodes.forget::<Machine>(key);
+        if let Some(updater) = &self.updater {
+            updater.forget(key);
+        }
     }
 }
 

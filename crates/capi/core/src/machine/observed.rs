@@ -8,6 +8,7 @@ use capstan_controller::Health;
 use super::drain::Plan;
 use super::volumes::Attached;
 use crate::contract::Lookup;
+use crate::in_place::{Failure, Progress};
 use crate::workload::Node;
 
 /// Observed state besides the Machine.
@@ -31,6 +32,19 @@ pub struct Observed {
     pub pods: Option<Result<Plan, String>>,
     /// Volumes attached to its Node; read only after draining.
     pub volumes: Option<Result<Attached, String>>,
+    pub update: Update,
+}
+
+/// How far the update of a machine in place is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Update {
+    /// There is none, or something else comes first.
+    #[default]
+    NotDue,
+    Asked(Progress),
+    Failed(Failure),
+    /// Its infrastructure machine does not exist.
+    Impossible,
 }
 
 /// A machine's Node.

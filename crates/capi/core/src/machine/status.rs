@@ -7,10 +7,11 @@ use capstan_controller::{Decision, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::SignedDuration;
 
-use super::MachineController;
 use super::observed::ObservedNode;
+use super::{MachineController, in_place};
 use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Summary};
 use crate::contract::Lookup;
+use crate::in_place::is_updating;
 use crate::workload::Node;
 use crate::{machines, template};
 
@@ -52,12 +53,7 @@ pub(super) fn report(
     }
     let deletion = deletion.unwrap_or_else(|| ConditionState::new(False, reason::NOT_DELETING, ""));
     set(condition::DELETING, deletion, None);
-    let updating = if machines::is_updating_in_place(machine) {
-        ConditionState::new(True, own_reason::IN_PLACE_UPDATING, "In-place update in progress")
-    } else {
-        ConditionState::new(False, own_reason::NOT_UPDATING, "")
-    };
-    set(own::UPDATING, updating, None);
+    set(own::UPDATING, in_place::condition(machine, &look.seen.update), None);
     if let Some(state) = up_to_date(look, machine) {
         conditions::set_state(look, &mut conditions, own::UP_TO_DATE, state, None);
     }
@@ -261,7 +257,7 @@ fn up_to_date(look: &Look<MachineController>, machine: &Machine) -> Option<Condi
         let lines: Vec<_> = differences.iter().map(|difference| format!("* {difference}")).collect();
         return Some(ConditionState::new(False, reason::NOT_UP_TO_DATE, lines.join("\n")));
     }
-    if machines::is_updating_in_place(machine) {
+    if is_updating(machine) {
         return Some(ConditionState::new(False, own_reason::UPDATING, "* In-place update in progress"));
     }
     let kubelet = machine.status.node_info.as_ref().map_or("", |info| info.kubelet_version.as_str());

@@ -20,8 +20,7 @@ use super::observed::missing;
 use super::rollout::{self, MachineState, Plan, Rollout, SetPlan, SetState, Strategy};
 use super::{proportional, status};
 use crate::conditions::{self, ConditionState};
-use crate::machines::is_updating_in_place;
-use crate::names::Names;
+use crate::in_place::is_updating;
 use crate::propagate::merge_difference;
 use crate::{owners, paused};
 
@@ -125,10 +124,7 @@ fn keep(decision: &mut Decided, look: &Looked, cluster: &Cluster, strategy: &Str
         decision.again_at(look.now, after.timestamp());
     }
     let revision = Revision::of_current(choice.current.as_deref(), &choice.old);
-    let names = Names::of(&deployment.metadata, |suffix| {
-        let name = desired::name(deployment, suffix);
-        look.seen.sets.iter().any(|set| set.metadata.name == name)
-    });
+    let names = desired::names(deployment, &look.seen.sets);
     names.record(&mut decision.object.metadata);
 
     if deployment.spec.paused == Some(true) {
@@ -148,6 +144,10 @@ fn keep(decision: &mut Decided, look: &Looked, cluster: &Cluster, strategy: &Str
         return;
     }
 
+    if let Some(failure) = &look.seen.in_place.failed {
+        decision.wait(Wait::on("ExtensionFailed", failure.why.clone())).again_in(failure.again);
+        return;
+    }
     let Some(suffix) = names.upcoming().next() else { return };
     let new_name = desired::name(deployment, &suffix);
     let planned = plan(look, strategy, &choice, &new_name);
@@ -166,6 +166,9 @@ fn keep(decision: &mut Decided, look: &Looked, cluster: &Cluster, strategy: &Str
             return;
         }
         let set = desired::new_set(deployment, strategy, &suffix, &revision, &planned.current);
+        for why in &look.seen.in_place.refused {
+            decision.note(Note::normal("NoInPlaceUpdate", "Create", why.clone()));
+        }
         let message =
             format!("Created MachineSet {} with {} replicas", set.metadata.key(), planned.current.replicas);
         decision.then_noting(Effect::create(&set), Note::normal("SuccessfulCreate", "Create", message));
@@ -192,8 +195,7 @@ fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> 
         replicas: set.status.replicas.unwrap_or(0),
         available: set.status.available_replicas.unwrap_or(0),
         up_to_date: set.status.up_to_date_replicas.unwrap_or(0),
-        // In-place updates need a runtime extension, which is not supported.
-        in_place: false,
+        in_place: look.seen.in_place.sets.contains(&set.metadata.name),
         acknowledged: set
             .metadata
             .annotations
@@ -213,7 +215,7 @@ fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> 
                 .metadata
                 .annotations
                 .contains_key(annotation::PENDING_ACKNOWLEDGE_MOVE),
-            updating: is_updating_in_place(machine),
+            updating: is_updating(machine),
         })
     });
     rollout::plan(&Rollout {
@@ -290,7 +292,10 @@ fn report_status(decision: &mut Decided, look: &Looked, strategy: &Strategy) {
         now: look.now,
     };
     status::counters(&inputs, &mut decision.object.status);
-    for (kind, state) in status::conditions(&inputs, &decision.object.status) {
+    for (kind, mut state) in status::conditions(&inputs, &decision.object.status) {
+        if let (condition::ROLLING_OUT, Some(failure)) = (kind, &look.seen.in_place.failed) {
+            state = status::blocked(state, &failure.why);
+        }
         report_condition(decision, look, kind, state);
     }
     for machine in look.seen.machines.iter().filter(|machine| status::in_up_to_date_grace(machine, look.now))

@@ -9,7 +9,7 @@ use capstan_capi_types::core::{
 use capstan_object::{ObjectMeta, OwnerReference};
 
 use super::rollout::{SetPlan, Strategy, max_surge};
-use crate::names::joined;
+use crate::names::{Names, joined};
 use crate::propagate::Propagated;
 use crate::template;
 
@@ -163,6 +163,14 @@ pub fn new_set(
     metadata.owner_references = vec![OwnerReference::controlled_by(deployment)];
     metadata.finalizers = vec![machine_set::FINALIZER.to_owned()];
     MachineSet { metadata, spec: spec(deployment, &unique, None, plan.replicas), ..MachineSet::default() }
+}
+
+/// Names of sets to come.
+pub fn names(deployment: &MachineDeployment, sets: &[Arc<MachineSet>]) -> Names {
+    Names::of(&deployment.metadata, |suffix| {
+        let name = name(deployment, suffix);
+        sets.iter().any(|set| set.metadata.name == name)
+    })
 }
 
 /// The name of a set.

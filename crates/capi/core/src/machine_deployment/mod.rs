@@ -1,12 +1,13 @@
 //! MachineDeployment: rolls machines from one template to the next, one MachineSet per template.
 //!
 //! Owns: its MachineSets (creates, sizes and deletes them; updates fields that need no rollout). Reads: Machines, the
-//! templates, the Cluster. Also writes: its own status, and the owner of the templates. MachineSets manage the
+//! templates, the Cluster; an extension says which changes are made in place. Also writes: its own status, and the owner of the templates. MachineSets manage the
 //! Machines.
 
 mod choose;
 mod decide;
 mod desired;
+mod in_place;
 mod observe;
 mod observed;
 mod proportional;
@@ -16,16 +17,28 @@ pub mod status;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, MachineDeployment};
-use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
+use capstan_capi_types::runtime::ExtensionConfig;
+use capstan_controller::{Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::Key;
 
 use crate::conditions::v1beta1;
+use crate::in_place::Updater;
 
-pub use observed::Observed;
 pub(crate) use observed::missing;
+pub use observed::{InPlace, Observed};
 
-#[derive(Debug, Clone, Copy, Default)]
-pub struct MachineDeployments;
+#[derive(Default)]
+pub struct MachineDeployments {
+    updater: Option<Arc<dyn Updater>>,
+}
+
+impl MachineDeployments {
+    /// Asks an extension which changes it makes in place. Without one, machines are replaced.
+    #[must_use]
+    pub fn updating(self, updater: Arc<dyn Updater>) -> Self {
+        Self { updater: Some(updater) }
+    }
+}
 
 impl Controller for MachineDeployments {
     const NAME: &'static str = "machinedeployment";
@@ -35,6 +48,9 @@ impl Controller for MachineDeployments {
 
     fn watches(&self, watches: &mut Watches<MachineDeployment>) {
         observe::watches(watches);
+        if let Some(updater) = self.updater.clone() {
+            watches.related_within::<ExtensionConfig>(GATHER, move |_, _| updater.waiting());
+        }
     }
 
     fn conditions(&self) -> &[&'static str] {
@@ -53,7 +69,11 @@ impl Controller for MachineDeployments {
         deployment: &Arc<MachineDeployment>,
         view: &View,
     ) -> Result<Observed, ObserveError> {
-        observe::observe(deployment, view).await
+        let mut seen = observe::observe(deployment, view).await?;
+        if let Some(updater) = &self.updater {
+            seen.in_place = in_place::ask(deployment, &seen, updater.as_ref(), view).await?;
+        }
+        Ok(seen)
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -63,5 +83,11 @@ impl Controller for MachineDeployments {
             &mut old.conditions
         });
         decision
+    }
+
+    fn gone(&self, key: &Key) {
+        if let Some(updater) = &self.updater {
+            updater.forget(key);
+        }
     }
 }

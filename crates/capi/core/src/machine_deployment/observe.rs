@@ -6,7 +6,7 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, 
 use capstan_controller::{Caches, Change, GATHER, ObserveError, View, Watches};
 use capstan_object::Key;
 
-use super::observed::Observed;
+use super::observed::{InPlace, Observed};
 use crate::contract::{Definition, look_up};
 use crate::members::{CLUSTER, of_cluster};
 use crate::paused::concerns_members;
@@ -35,6 +35,7 @@ pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Obse
         machines,
         infrastructure_template: look_up(view, &template.infrastructure_ref, namespace).await?,
         bootstrap_template: look_up(view, &template.bootstrap.config_ref, namespace).await?,
+        in_place: InPlace::default(),
     })
 }
 

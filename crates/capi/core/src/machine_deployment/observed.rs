@@ -1,10 +1,12 @@
 //! What a decision about a MachineDeployment is based on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineSet, TEMPLATE_SUFFIX};
 
 use crate::contract::Lookup;
+use crate::in_place::Failure;
 
 /// Observed state besides the MachineDeployment.
 #[derive(Debug, Default)]
@@ -16,6 +18,18 @@ pub struct Observed {
     pub machines: Vec<Arc<Machine>>,
     pub infrastructure_template: Lookup,
     pub bootstrap_template: Lookup,
+    pub in_place: InPlace,
+}
+
+/// What an extension said about changes from old sets to the current one.
+#[derive(Debug, Default)]
+pub struct InPlace {
+    /// Old sets whose machines can be updated in place.
+    pub sets: BTreeSet<String>,
+    /// Why machines of other old sets are replaced.
+    pub refused: Vec<String>,
+    /// It could not be asked: nothing is rolled out before it answers.
+    pub failed: Option<Failure>,
 }
 
 /// The kind of a referenced template that does not exist; references to other kinds are not followed.

@@ -168,6 +168,15 @@ pub fn rolling_out(machines: &[Arc<Machine>]) -> ConditionState {
     ConditionState::new(ConditionStatus::True, reason::ROLLING_OUT, message)
 }
 
+/// `RollingOut` of a rollout that something blocks.
+pub fn blocked(state: ConditionState, why: &str) -> ConditionState {
+    let message = match state.message.is_empty() {
+        true => format!("Rollout is blocked\n* {why}"),
+        false => format!("{}\n* {why}", state.message),
+    };
+    ConditionState::new(ConditionStatus::True, reason::ROLLING_OUT, message)
+}
+
 /// Desired replicas; 0 while being deleted.
 fn wanted(inputs: &StatusInputs<'_>) -> Option<i32> {
     let replicas = inputs.deployment.spec.replicas?;

@@ -13,7 +13,7 @@ use super::desired::{self, is_pending_acknowledge};
 use super::observed::distinct;
 use super::preflight::{self, Preflight};
 use super::remediation::{remediation, replacing};
-use super::{MachineSets, status};
+use super::{MachineSets, in_place, status};
 use crate::conditions::{self, ConditionState};
 use crate::contract::{External, Lookup};
 use crate::machine_deployment::{missing, status::UP_TO_DATE_GRACE, status::in_up_to_date_grace};
@@ -22,11 +22,11 @@ use crate::names::{LOOK_AHEAD, Names};
 use crate::propagate::merge_difference;
 use crate::{clone, owners, paused};
 
-/// Requeue interval while creating machines is blocked.
-const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
+/// Requeue interval while creating or moving machines is blocked.
+pub(super) const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
 
-type Looked = Look<MachineSets>;
-type Decided = Decision<MachineSets>;
+pub(super) type Looked = Look<MachineSets>;
+pub(super) type Decided = Decision<MachineSets>;
 
 /// The first step with effects ends the decision; the next reconcile observes everything again.
 pub fn decide(look: &Looked) -> Decided {
@@ -49,7 +49,7 @@ pub fn decide(look: &Looked) -> Decided {
     if decision.effects.is_empty() && look.object.metadata.is_deleting() {
         delete(&mut decision, look);
     } else {
-        for step in [remediate, follow, scale] {
+        for step in [remediate, follow, begin_updates_and_scale] {
             if decision.effects.is_empty() {
                 obstacles = step(&mut decision, look, cluster);
             }
@@ -177,7 +177,13 @@ fn follow(decision: &mut Decided, look: &Looked, _: &Cluster) -> Vec<String> {
     Vec::new()
 }
 
-/// Creates missing and deletes surplus machines. Returns what blocks creation.
+/// Machines that cannot begin their update do not keep others from being created, moved or deleted.
+fn begin_updates_and_scale(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<String> {
+    in_place::begin_updates(decision, look);
+    scale(decision, look, cluster)
+}
+
+/// Creates missing machines, and deletes or moves surplus ones. Returns what blocks creation.
 fn scale(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<String> {
     let Some(wanted) = look.object.spec.replicas.and_then(|replicas| usize::try_from(replicas).ok()) else {
         decision.wait(Wait::on("WaitingForReplicasSet", "spec.replicas to be set"));
@@ -199,9 +205,12 @@ fn scale(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<String
     let receives =
         annotations.get(annotation::RECEIVE_MACHINES_FROM).is_some_and(|sources| !sources.is_empty());
     let counted = machines.iter().filter(|machine| !receives || !is_pending_acknowledge(machine)).count();
-    for machine in
-        in_order(machines, look.object.spec.deletion.order).iter().take(counted.saturating_sub(wanted))
-    {
+    let surplus = counted.saturating_sub(wanted);
+    if annotations.get(annotation::MOVE_MACHINES_TO).is_some_and(|target| !target.is_empty()) {
+        in_place::move_machines(decision, look, surplus);
+        return Vec::new();
+    }
+    for machine in in_order(machines, look.object.spec.deletion.order).iter().take(surplus) {
         if machine.metadata.is_deleting() {
             decision.wait(Wait::on("WaitingForMachines", format!("Machine {} to go", machine.metadata.name)));
             continue;

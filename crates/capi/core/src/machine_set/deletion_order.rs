@@ -7,7 +7,8 @@ use capstan_capi_types::core::machine::condition;
 use capstan_capi_types::core::{Machine, MachineSetDeletionOrder, annotation};
 use capstan_object::ConditionStatus;
 
-use crate::machines::{condition_is, is_unhealthy, is_updating_in_place};
+use crate::in_place::is_updating;
+use crate::machines::{condition_is, is_unhealthy};
 
 /// Deletion priority, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +29,7 @@ fn claim(machine: &Machine) -> Claim {
         Claim::Going
     } else if machine.metadata.annotations.contains_key(annotation::DELETE_MACHINE) {
         Claim::Asked
-    } else if is_updating_in_place(machine) {
+    } else if is_updating(machine) {
         Claim::Updating
     } else if !is_healthy(machine) {
         Claim::Unhealthy

@@ -1,12 +1,16 @@
 //! MachineSet: maintains a number of identical machines.
 //!
-//! Owns: its Machines, and their bootstrap and infrastructure objects until the Machines own them. Reads: the Cluster
+//! Owns: its Machines, and their bootstrap and infrastructure objects until the Machines own them, or while they change
+//! to its template in place. Reads: the Cluster
 //! and its control plane, its deployment, the templates. Also writes: its own status, and on its machines the
 //! condition with the progress of their remediation.
 
 mod decide;
 mod deletion_order;
 mod desired;
+mod in_place;
+#[cfg(test)]
+mod move_tests;
 mod observe;
 mod observed;
 mod preflight;
@@ -21,7 +25,7 @@ use capstan_object::Key;
 
 use crate::conditions::v1beta1;
 
-pub use observed::{Observed, Part};
+pub use observed::{Arrival, Observed, Part, Templated};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MachineSets;

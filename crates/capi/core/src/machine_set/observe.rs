@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
+use capstan_capi_types::core::{
+    Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet, annotation, label,
+};
 use capstan_controller::{Caches, Change, GATHER, ObjectRef, ObserveError, View, Watches};
 use capstan_object::Key;
 
-use super::observed::{Observed, Part};
+use super::in_place;
+use super::observed::{Arrival, Observed, Part, Templated};
 use crate::clone;
 use crate::contract::{Definition, Lookup, contract_version, look_up};
 use crate::members::{CLUSTER, of_cluster};
@@ -44,9 +47,16 @@ pub async fn observe(set: &MachineSet, view: &View) -> Result<Observed, ObserveE
             made.push(Part { reference: ObjectRef::new(kind.clone(), metadata.key()), metadata });
         }
     }
+    let move_target = match set.metadata.annotations.get(annotation::MOVE_MACHINES_TO) {
+        Some(name) if !name.is_empty() => view.get::<MachineSet>(&Key::new(namespace, name.as_str()))?,
+        _ => None,
+    };
+    let arrivals = arrivals(&machines, view).await?;
     Ok(Observed {
         cluster,
         deployment,
+        move_target,
+        arrivals,
         machines,
         control_plane,
         infrastructure_template,
@@ -54,6 +64,35 @@ pub async fn observe(set: &MachineSet, view: &View) -> Result<Observed, ObserveE
         parts,
         made,
     })
+}
+
+/// Machines whose update in place has to begin, with everything that needs.
+async fn arrivals(machines: &[Arc<Machine>], view: &View) -> Result<Vec<Arrival>, ObserveError> {
+    let mut arrivals = Vec::new();
+    for machine in machines.iter().filter(|machine| in_place::begins(machine)) {
+        arrivals.push(Arrival {
+            machine: machine.clone(),
+            infrastructure: with_template(&machine.spec.infrastructure_ref, machine, view).await?,
+            bootstrap: with_template(&machine.spec.bootstrap.config_ref, machine, view).await?,
+        });
+    }
+    Ok(arrivals)
+}
+
+/// An object of a machine, and the template that its annotations name.
+async fn with_template(
+    reference: &ContractVersionedObjectReference,
+    machine: &Machine,
+    view: &View,
+) -> Result<Templated, ObserveError> {
+    let namespace = machine.metadata.namespace.as_str();
+    let object = look_up(view, reference, namespace).await?;
+    let origin = object.object().and_then(|object| clone::origin(&object.metadata));
+    let template = match origin {
+        Some(origin) => look_up(view, &origin, namespace).await?,
+        None => Lookup::NotReferenced,
+    };
+    Ok(Templated { object, template })
 }
 
 fn machines(set: &MachineSet, view: &View) -> Result<Vec<Arc<Machine>>, ObserveError> {

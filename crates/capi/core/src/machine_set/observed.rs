@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment};
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use capstan_controller::ObjectRef;
 use capstan_object::ObjectMeta;
 
@@ -22,6 +22,21 @@ impl Part {
     }
 }
 
+/// A machine that is marked for an update in place and does not have its new spec yet.
+#[derive(Debug)]
+pub struct Arrival {
+    pub machine: Arc<Machine>,
+    pub infrastructure: Templated,
+    pub bootstrap: Templated,
+}
+
+/// An object with the template that it was made from.
+#[derive(Debug, Default)]
+pub struct Templated {
+    pub object: Lookup,
+    pub template: Lookup,
+}
+
 /// Observed state besides the MachineSet.
 #[derive(Debug, Default)]
 pub struct Observed {
@@ -37,6 +52,10 @@ pub struct Observed {
     pub parts: Vec<Part>,
     /// Objects created for machines of the set, by label, whether or not the machine exists.
     pub made: Vec<Part>,
+    /// The set that its machines move to, if they do.
+    pub move_target: Option<Arc<MachineSet>>,
+    /// Machines that moved here, or whose update in place has not begun for another reason.
+    pub arrivals: Vec<Arrival>,
 }
 
 /// Deduplicated, by kind and name.

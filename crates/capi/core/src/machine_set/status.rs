@@ -10,10 +10,11 @@ use jiff::Timestamp;
 
 use super::desired::is_pending_acknowledge;
 use crate::conditions::ConditionState;
+use crate::in_place::is_updating;
 use crate::machine_deployment::status::{
     machines_ready, machines_up_to_date, missing, remediating, with_stale,
 };
-use crate::machines::{is_updating_in_place, versions};
+use crate::machines::versions;
 use crate::selector::text;
 
 /// The conditions of a set.
@@ -43,7 +44,7 @@ pub fn counters(inputs: &StatusInputs<'_>, status: &mut MachineSetStatus) {
     let count = |kind: &str| {
         let holds = |machine: &&Arc<Machine>| {
             // A machine that is being updated in place counts as neither, regardless of its conditions.
-            !is_updating_in_place(machine) && machine.status.conditions.is_condition_true(kind)
+            !is_updating(machine) && machine.status.conditions.is_condition_true(kind)
         };
         i32::try_from(inputs.machines.iter().filter(holds).count()).ok()
     };

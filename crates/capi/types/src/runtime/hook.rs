@@ -157,6 +157,33 @@ pub struct DiscoverVariablesResponse {
     pub variables: Vec<ClusterClassVariable>,
 }
 
+/// Response of [`Hook::GenerateUpgradePlan`], beside [`Response`].
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GenerateUpgradePlanResponse {
+    pub control_plane_upgrades: Vec<UpgradeStep>,
+    /// Empty: the fewest steps that the version skew allows.
+    pub workers_upgrades: Vec<UpgradeStep>,
+}
+
+/// A version that an upgrade passes through.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct UpgradeStep {
+    pub version: String,
+}
+
+/// A patch in a response of [`Hook::CanUpdateMachine`] and [`Hook::CanUpdateMachineSet`]: what of the differences of one
+/// object the server can update in place.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UpdatePatch {
+    /// [`JSON_PATCH`] or [`JSON_MERGE_PATCH`].
+    pub patch_type: String,
+    /// JSON in base64.
+    pub patch: String,
+}
+
 /// Request of [`Hook::GeneratePatches`] and [`Hook::ValidateTopology`], without type and settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TopologyRequest {

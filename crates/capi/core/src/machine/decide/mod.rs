@@ -14,7 +14,7 @@ use capstan_controller::{Decision, Look, Wait};
 use capstan_object::{Object, OwnerReference, Time};
 use jiff::Timestamp;
 
-use crate::machine::{MachineController, Settings, status};
+use crate::machine::{MachineController, Settings, in_place, status};
 use crate::{conditions, owners, paused};
 
 pub(super) fn decide(look: &Look<MachineController>, settings: &Settings) -> Decision<MachineController> {
@@ -41,6 +41,9 @@ pub(super) fn decide(look: &Look<MachineController>, settings: &Settings) -> Dec
     }
     node::find(look, &mut decision, &settings.synced);
     certificate_expiry(look, &mut decision);
+    if !machine.metadata.is_deleting() {
+        in_place::proceed(look, &mut decision);
+    }
     let deletion = machine.metadata.is_deleting().then(|| deletion::next(look, &mut decision));
     status::report(look, cluster, &mut decision, deletion, settings.grace);
     decision

@@ -3,6 +3,7 @@
 mod conditions;
 mod creation;
 mod deletion;
+mod in_place;
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Extension servers: discovery, patches and lifecycle hooks over real HTTPS, in real time.
+//! Extension servers: discovery, patches, lifecycle hooks and updates in place over real HTTPS, in real time.
 
+mod in_place;
 mod server;
 
 use std::time::Duration;
@@ -149,7 +150,7 @@ async fn handlers_are_discovered_and_the_authority_comes_from_a_secret() {
     assert_eq!(config["spec"]["namespaceSelector"], json!({}), "defaulted");
     assert!(config["spec"]["clientConfig"]["caBundle"].is_string());
     let handlers = config["status"]["handlers"].as_array().expect("handlers");
-    assert_eq!(handlers.len(), 12);
+    assert_eq!(handlers.len(), 16);
     assert_eq!(handlers[0]["name"], "generatepatches.ext");
     assert_eq!((&handlers[0]["timeoutSeconds"], &handlers[0]["failurePolicy"]), (&json!(5), &json!("Fail")));
     let old = cluster_scoped("runtime.cluster.x-k8s.io", "v1alpha1", "ExtensionConfig", "extensionconfigs");

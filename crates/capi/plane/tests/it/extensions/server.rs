@@ -54,7 +54,7 @@ pub struct Extension {
 }
 
 /// Hooks that it answers.
-const HOOKS: [&str; 12] = [
+const HOOKS: [&str; 16] = [
     "GeneratePatches",
     "ValidateTopology",
     "DiscoverVariables",
@@ -67,6 +67,10 @@ const HOOKS: [&str; 12] = [
     "AfterWorkersUpgrade",
     "AfterClusterUpgrade",
     "BeforeClusterDelete",
+    "GenerateUpgradePlan",
+    "CanUpdateMachine",
+    "CanUpdateMachineSet",
+    "UpdateMachine",
 ];
 
 impl Extension {
@@ -176,6 +180,11 @@ fn response(path: &str, body: &Value, shape: &Mutex<Shape>) -> Value {
         }
         (None, _) => response["handlers"] = handlers(path.starts_with("/flaky/")),
         (Some("GeneratePatches"), _) => response["items"] = patches(body),
+        (Some("GenerateUpgradePlan"), _) => {
+            let plan = |from: &str| minors(&body[from], &body["toKubernetesVersion"]);
+            response["controlPlaneUpgrades"] = plan("fromControlPlaneKubernetesVersion");
+            response["workersUpgrades"] = plan("fromWorkersKubernetesVersion");
+        }
         (Some("DiscoverVariables"), _) => {
             let schema = json!({"openAPIV3Schema": {"type": "string", "default": "small"}});
             response["variables"] = json!([{"name": "flavor", "required": false, "schema": schema}]);
@@ -183,6 +192,13 @@ fn response(path: &str, body: &Value, shape: &Mutex<Shape>) -> Value {
         _ => {}
     }
     response
+}
+
+/// The first patch of each minor after one version up to another.
+fn minors(from: &Value, to: &Value) -> Value {
+    let minor = |version: &Value| -> Option<u32> { version.as_str()?.split('.').nth(1)?.parse().ok() };
+    let (Some(from), Some(to)) = (minor(from), minor(to)) else { return json!([]) };
+    (from + 1..=to).map(|minor| json!({"version": format!("v1.{minor}.0")})).collect()
 }
 
 fn handlers(flaky: bool) -> Value {

@@ -4,7 +4,7 @@
 mod tests;
 
 use capstan_capi_core::conditions::ConditionState;
-use capstan_capi_core::machines::is_updating_in_place;
+use capstan_capi_core::in_place::is_updating;
 use capstan_capi_types::bootstrap::{JoinConfiguration, JoinControlPlane, KubeadmConfigSpec};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::machine::reason as machine_reason;
@@ -123,7 +123,7 @@ pub(crate) fn condition(plane: &ControlPlaneState, member: &ControlPlaneMachine)
         let lines: Vec<String> = reasons.iter().map(|reason| format!("* {reason}")).collect();
         return not(reason::NOT_UP_TO_DATE, lines.join("\n"));
     }
-    if is_updating_in_place(machine) {
+    if is_updating(machine) {
         return not(machine_reason::UPDATING, "* In-place update in progress".to_owned());
     }
     let kubelet = machine.status.node_info.as_ref().map(|info| info.kubelet_version.as_str());
