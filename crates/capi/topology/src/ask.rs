@@ -14,6 +14,8 @@ use capstan_capi_types::runtime::Hook;
 use capstan_capi_types::runtime::hook::GeneratedPatch;
 use serde_json::Value;
 
+use crate::desired::plan::{PlanQuestion, UpgradePlan};
+
 /// A call that is needed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
@@ -26,6 +28,8 @@ pub enum Ask {
         settings: BTreeMap<String, String>,
         request: Value,
     },
+    /// One handler about the versions that an upgrade passes through.
+    UpgradePlan { handler: String, question: PlanQuestion, request: Value },
     /// All handlers of a lifecycle hook.
     Lifecycle { hook: Hook, request: Value },
 }
@@ -65,4 +69,5 @@ pub struct Answers {
     /// The class's patches whose extension finds the templates valid.
     pub validated: Vec<String>,
     pub hooks: BTreeMap<Hook, HookAnswer>,
+    pub upgrade_plan: Option<UpgradePlan>,
 }

@@ -112,7 +112,9 @@ pub fn computed(blueprint: &Blueprint, current: &Current) -> Result<Desired, Str
             Ok(desired) => return Ok(desired),
             Err(Stop::Ask(ask)) => match *ask {
                 Ask::Lifecycle { hook, .. } => answers.hooks.insert(hook, HookAnswer::default()),
-                Ask::Templates { handler, .. } => return Err(format!("{handler} is asked")),
+                Ask::Templates { handler, .. } | Ask::UpgradePlan { handler, .. } => {
+                    return Err(format!("{handler} is asked"));
+                }
             },
             Err(stop) => return Err(stop.to_string()),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_capi_runtime::{CachePolicy, ExtensionError, HookAnswer};
 use capstan_capi_types::core::Cluster;
 use capstan_capi_types::runtime::Hook;
-use capstan_capi_types::runtime::hook::GeneratePatchesResponse;
+use capstan_capi_types::runtime::hook::{GeneratePatchesResponse, GenerateUpgradePlanResponse};
 use capstan_capi_types::runtime::pending::OK_TO_DELETE;
 use capstan_controller::{ObserveError, View};
 use capstan_object::Object;
@@ -47,6 +47,7 @@ pub(super) async fn desired(
         if let Err(error) = answer(controller, view, cluster, &ask, &mut answers).await {
             let what = match &*ask {
                 Ask::Templates { hook, patch, .. } => format!("{hook} of patch {patch:?}"),
+                Ask::UpgradePlan { .. } => Hook::GenerateUpgradePlan.to_string(),
                 Ask::Lifecycle { hook, .. } => hook.to_string(),
             };
             return Ok(Err(failed(controller, cluster, &what, error)?));
@@ -67,6 +68,20 @@ async fn answer(
         Ask::Lifecycle { hook, request } => {
             let answer = extensions.call_all(view, cluster, *hook, request).await?;
             answers.hooks.insert(*hook, answer);
+        }
+        Ask::UpgradePlan { handler, question, request } => {
+            let namespace = cluster.metadata.namespace.as_str();
+            let hook = Hook::GenerateUpgradePlan;
+            // The Cluster in the request changes while it is upgraded; the plan is about these versions.
+            let subject = format!("{} {question}", cluster.metadata.uid);
+            let plan = extensions
+                .call_checked(view, namespace, (hook, handler), (&subject, request), |reply| {
+                    let response: GenerateUpgradePlanResponse =
+                        reply.read().map_err(|error| error.to_string())?;
+                    question.answered(&response)
+                })
+                .await?;
+            answers.upgrade_plan = Some(plan);
         }
         Ask::Templates { hook, handler, patch, settings, request } => {
             let namespace = cluster.metadata.namespace.as_str();

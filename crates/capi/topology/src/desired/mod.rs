@@ -75,7 +75,7 @@ pub fn compute(blueprint: &Blueprint, current: &Current, answers: &Answers) -> R
     }
     let infrastructure = control_plane::infrastructure(blueprint, current)?;
     let control_plane_machines = control_plane::machines(blueprint, current)?;
-    let mut upgrade = Upgrade::plan(blueprint, current)?;
+    let mut upgrade = Upgrade::plan(blueprint, current, answers)?;
     let control_plane =
         control_plane::object(blueprint, current, control_plane_machines.as_ref(), &mut upgrade, &mut calls)?;
     let control_plane_health_check = health_check::of_control_plane(blueprint, current, control_plane.name());

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use capstan_capi_core::contract::{ControlPlane, External};
 use capstan_capi_types::core::topology::Topology;
-use capstan_capi_types::core::{TemplateMeta, annotation};
+use capstan_capi_types::core::{Cluster, TemplateMeta, annotation};
 use capstan_capi_types::version;
 
-use super::hooks::Calls;
-use super::plan::plans;
-use crate::ask::Stop;
+use super::hooks::{self, Calls};
+use super::plan::{PlanQuestion, UpgradePlan, plans};
+use crate::ask::{Answers, Ask, Stop};
 use crate::blueprint::Blueprint;
 use crate::current::{Current, is_provisioning, is_upgrading};
 
@@ -68,7 +68,7 @@ pub(super) enum WorkersKind {
 
 impl Upgrade {
     /// The plan, and who is upgrading already.
-    pub(super) fn plan(blueprint: &Blueprint, current: &Current) -> Result<Self, String> {
+    pub(super) fn plan(blueprint: &Blueprint, current: &Current, answers: &Answers) -> Result<Self, Stop> {
         let annotations = &current.cluster.metadata.annotations;
         let concurrency = annotations.get(annotation::TOPOLOGY_UPGRADE_CONCURRENCY);
         let concurrency = concurrency.and_then(|text| text.parse().ok()).unwrap_or(1);
@@ -88,10 +88,19 @@ impl Upgrade {
         let workers: Vec<&str> = workers.map(String::as_str).filter(|text| !text.is_empty()).collect();
         let oldest = workers.iter().min_by_key(|text| version::tolerant(text));
         upgrade.oldest_workers = oldest.map(|text| (*text).to_owned()).unwrap_or_default();
-        let (control_plane, workers) =
-            plans(&blueprint.topology.version, &found, &workers, &blueprint.class.spec.kubernetes_versions)?;
-        upgrade.control_plane_plan = control_plane;
-        upgrade.workers_plan = workers;
+        let wanted = blueprint.topology.version.as_str();
+        let spec = &blueprint.class.spec;
+        let extension = &spec.upgrade.external.generate_upgrade_plan_extension;
+        let plan = match (extension.is_empty(), PlanQuestion::about(wanted, &found, &workers)?) {
+            (_, None) => UpgradePlan::default(),
+            (true, Some(_)) => plans(wanted, &found, &workers, &spec.kubernetes_versions)?,
+            (false, Some(question)) => match &answers.upgrade_plan {
+                Some(plan) => plan.clone(),
+                None => return Err(ask(extension, question, &current.cluster)),
+            },
+        };
+        upgrade.control_plane_plan = plan.control_plane;
+        upgrade.workers_plan = plan.workers;
         Ok(upgrade)
     }
 
@@ -216,6 +225,12 @@ impl Upgrade {
         group.upgrading.insert(name.to_owned());
         Ok(next)
     }
+}
+
+fn ask(handler: &str, question: PlanQuestion, cluster: &Cluster) -> Stop {
+    let mut request = question.request();
+    request["cluster"] = hooks::sent(cluster);
+    Stop::Ask(Box::new(Ask::UpgradePlan { handler: handler.to_owned(), question, request }))
 }
 
 /// An annotation on it, or on one before it, holds a group of workers back.

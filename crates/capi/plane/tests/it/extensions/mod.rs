@@ -2,6 +2,7 @@
 
 mod in_place;
 mod server;
+mod upgrade_plan;
 
 use std::time::Duration;
 
