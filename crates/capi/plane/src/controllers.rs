@@ -178,7 +178,8 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
             default_algorithm: settings.default_algorithm,
             ..control_plane::Settings::default()
         };
-        runtime.add(ControlPlaneController::new(settings_of, settings.keys.clone()).sharing(nodes));
+        let controller = ControlPlaneController::new(settings_of, settings.keys.clone());
+        runtime.add(controller.sharing(nodes).updating(updater()));
     }
     if runs(Group::Addons) {
         runtime.add(ClusterResourceSetController::default());

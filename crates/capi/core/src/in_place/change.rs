@@ -1,6 +1,7 @@
 //! Changes of existing objects to another template.
 
 use capstan_capi_types::core::annotation;
+use capstan_schema::patch::merge;
 use serde_json::{Map, Value, json};
 
 use super::is_marked;
@@ -30,6 +31,11 @@ pub fn to_template(object: &External, from: Option<&External>, to: &External) ->
         change["spec"] = spec;
     }
     Some(change)
+}
+
+/// An object after a change of [`to_template`].
+pub fn changed_object(object: &External, change: &Value) -> Result<Value, String> {
+    merge::apply(object.typed_value(), change.clone()).map_err(|error| error.to_string())
 }
 
 /// `now` with the fields of `to`, and without those that only `from` has. Lists are taken as a whole.

@@ -19,7 +19,7 @@ use capstan_capi_types::runtime::Hook;
 use capstan_capi_types::runtime::pending::PendingHooks;
 use capstan_object::ObjectMeta;
 
-pub use change::to_template;
+pub use change::{changed_object, to_template};
 pub use coverage::{Part, Question, sent};
 pub use updater::{AskError, Asking, Failure, Progress, Updater};
 
@@ -36,6 +36,11 @@ pub fn is_pending(machine: &Machine) -> bool {
 /// The machine is being updated in place, or about to start or finish.
 pub fn is_updating(machine: &Machine) -> bool {
     is_marked(&machine.metadata) || is_pending(machine)
+}
+
+/// The update of the machine has to begin: its objects and itself do not have their new spec yet.
+pub fn begins(machine: &Machine) -> bool {
+    is_marked(&machine.metadata) && !is_pending(machine) && !machine.metadata.is_deleting()
 }
 
 #[cfg(test)]

@@ -20,14 +20,9 @@ use super::deletion_order::in_order;
 use super::desired::is_pending_acknowledge;
 use super::observed::{Arrival, Templated};
 use crate::contract::Lookup;
-use crate::in_place::{is_marked, is_pending, is_updating, to_template};
+use crate::in_place::{is_updating, to_template};
 use crate::machines::is_to_be_remediated;
 use crate::propagate::merge_difference;
-
-/// The update of a machine has to begin.
-pub(super) fn begins(machine: &Machine) -> bool {
-    is_marked(&machine.metadata) && !is_pending(machine) && !machine.metadata.is_deleting()
-}
 
 /// The names in an annotation of a set.
 fn names<'a>(annotation: Option<&'a String>) -> BTreeSet<&'a str> {

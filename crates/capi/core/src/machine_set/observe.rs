@@ -8,10 +8,10 @@ use capstan_capi_types::core::{
 use capstan_controller::{Caches, Change, GATHER, ObjectRef, ObserveError, View, Watches};
 use capstan_object::Key;
 
-use super::in_place;
 use super::observed::{Arrival, Observed, Part, Templated};
 use crate::clone;
 use crate::contract::{Definition, Lookup, contract_version, look_up};
+use crate::in_place::begins;
 use crate::members::{CLUSTER, of_cluster};
 use crate::paused::concerns_members;
 use crate::selector::selects;
@@ -69,7 +69,7 @@ pub async fn observe(set: &MachineSet, view: &View) -> Result<Observed, ObserveE
 /// Machines whose update in place has to begin, with everything that needs.
 async fn arrivals(machines: &[Arc<Machine>], view: &View) -> Result<Vec<Arrival>, ObserveError> {
     let mut arrivals = Vec::new();
-    for machine in machines.iter().filter(|machine| in_place::begins(machine)) {
+    for machine in machines.iter().filter(|machine| begins(machine)) {
         arrivals.push(Arrival {
             machine: machine.clone(),
             infrastructure: with_template(&machine.spec.infrastructure_ref, machine, view).await?,

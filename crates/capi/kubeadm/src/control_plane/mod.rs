@@ -28,12 +28,14 @@ use std::sync::Arc;
 
 use capstan_capi_core::conditions::v1beta1;
 use capstan_capi_core::contract::Definition;
+use capstan_capi_core::in_place::Updater;
 use capstan_capi_core::paused;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition as own;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_capi_types::runtime::ExtensionConfig;
 use capstan_controller::{
     Controller, Decision, GATHER, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
@@ -78,11 +80,24 @@ pub struct ControlPlaneController {
     keys: Arc<dyn Keys>,
     nodes: Arc<Nodes>,
     client_certificates: ClientCertificates,
+    updater: Option<Arc<dyn Updater>>,
 }
 
 impl ControlPlaneController {
     pub fn new(settings: Settings, keys: Arc<dyn Keys>) -> Self {
-        Self { settings, keys, nodes: Nodes::new(), client_certificates: ClientCertificates::default() }
+        Self {
+            settings,
+            keys,
+            nodes: Nodes::new(),
+            client_certificates: ClientCertificates::default(),
+            updater: None,
+        }
+    }
+
+    /// Asks an extension which machines it updates in place. Without one, machines are replaced.
+    #[must_use]
+    pub fn updating(self, updater: Arc<dyn Updater>) -> Self {
+        Self { updater: Some(updater), ..self }
     }
 
     /// Shares the Node caches of workload clusters with other controllers.
@@ -114,6 +129,9 @@ impl Controller for ControlPlaneController {
 
     fn watches(&self, watches: &mut Watches<KubeadmControlPlane>) {
         watches.read::<Definition>().read::<KubeadmConfig>();
+        if let Some(updater) = self.updater.clone() {
+            watches.related_within::<ExtensionConfig>(GATHER, move |_, _| updater.waiting());
+        }
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<KubeadmConfig>(label::CONTROL_PLANE_NAME);
         watches.owned_within::<Machine>(GATHER);
@@ -168,7 +186,9 @@ impl Controller for ControlPlaneController {
         object: &Arc<KubeadmControlPlane>,
         view: &View,
     ) -> Result<Observed, ObserveError> {
-        observe::observe(object, view, self.keys.as_ref(), &self.nodes, &self.client_certificates).await
+        let updater = self.updater.as_deref();
+        observe::observe(object, view, self.keys.as_ref(), &self.nodes, &self.client_certificates, updater)
+            .await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -193,6 +213,9 @@ impl Controller for ControlPlaneController {
 
     fn gone(&self, key: &Key) {
         self.nodes.forget::<KubeadmControlPlane>(key);
+        if let Some(updater) = &self.updater {
+            updater.forget(key);
+        }
     }
 }
 

@@ -110,6 +110,23 @@ pub(super) fn joined_spec(mut spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
     spec
 }
 
+/// The spec that an existing machine gets in place: that of a joining one, with what was set since it was created.
+pub(super) fn updated_spec(
+    control_plane: &KubeadmControlPlane,
+    current: &KubeadmConfigSpec,
+) -> KubeadmConfigSpec {
+    let wanted = with_gates(control_plane.spec.kubeadm_config_spec.clone(), &control_plane.spec.version);
+    let mut spec = joined_spec(wanted);
+    if spec.join_configuration.discovery == Default::default() {
+        spec.join_configuration.discovery = current.join_configuration.discovery.clone();
+    }
+    let endpoint = &mut spec.cluster_configuration.control_plane_endpoint;
+    if endpoint.is_empty() {
+        endpoint.clone_from(&current.cluster_configuration.control_plane_endpoint);
+    }
+    spec
+}
+
 /// The spec of the first machine: no join configuration.
 pub(super) fn first_spec(spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
     KubeadmConfigSpec { join_configuration: JoinConfiguration::default(), ..spec }

@@ -47,7 +47,9 @@ use self::status::StatusInputs;
 use super::Settings;
 use super::observed::{ControlPlaneState, Workload};
 
+pub(super) use scaling::candidate;
 pub(super) use status::OWNED;
+pub(super) use up_to_date::compared;
 
 /// Requeue interval of an unhealthy control plane: static pods are polled, not watched.
 const RECHECK_UNHEALTHY: Duration = Duration::from_secs(20);

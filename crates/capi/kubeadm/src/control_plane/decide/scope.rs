@@ -1,6 +1,5 @@
 //! A decision under construction.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,23 +33,8 @@ pub(super) struct ReconcileScope<'a> {
 impl ReconcileScope<'_> {
     /// The observed state, with the changes that this decision already made to the object.
     pub fn plane(&self) -> ControlPlaneState {
-        let uid = &self.look.object.metadata.uid;
-        let seen = &self.look.seen;
-        let owned = seen
-            .machines
-            .iter()
-            .filter(|seen| seen.machine.metadata.controller().is_some_and(|owner| owner.uid == *uid));
-        let reached = seen.workload.reached();
-        let (none, unseen) = (BTreeMap::new(), &[][..]);
-        let (nodes, etcd) =
-            reached.map_or((&none, unseen), |reached| (&reached.nodes, reached.etcd.members()));
-        ControlPlaneState {
-            control_plane: Arc::new(self.decision.object.clone()),
-            cluster: self.cluster.clone(),
-            machines: owned.map(|machine| machine.resolve(nodes)).collect(),
-            etcd: etcd.to_vec(),
-            now: self.look.now,
-        }
+        let control_plane = Arc::new(self.decision.object.clone());
+        self.look.seen.plane(control_plane, self.cluster.clone(), self.look.now)
     }
 
     /// There are effects: later phases wait for the next reconcile.

@@ -1,6 +1,7 @@
 //! Reads what a decision about a control plane depends on.
 
 mod certificate_expiry;
+mod in_place;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 use capstan_capi_core::clone;
 use capstan_capi_core::contract::{Lookup, contract_version, look_up};
+use capstan_capi_core::in_place::Updater;
+use capstan_capi_core::paused;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_types::bootstrap::{ExternalEtcd, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -18,7 +21,7 @@ use capstan_object::{Conditions, Key, Object};
 
 use self::workload::WorkloadQuery;
 use super::etcd::{ClientCertificates, etcd_credentials};
-use super::observed::{Observed, ObservedMachine, Workload, cluster_of};
+use super::observed::{InPlace, Observed, ObservedMachine, Workload, cluster_of};
 use super::{cluster_secret, installed};
 use crate::certificates::{CertificateLocation, Keys, Purpose, locations_for_control_plane};
 
@@ -28,6 +31,7 @@ pub(super) async fn observe(
     keys: &dyn Keys,
     nodes: &Nodes,
     client_certificates: &ClientCertificates,
+    updater: Option<&dyn Updater>,
 ) -> Result<Observed, ObserveError> {
     let meta = &control_plane.metadata;
     let namespace = meta.namespace.as_str();
@@ -45,6 +49,8 @@ pub(super) async fn observe(
         workload: Workload::NotAsked,
         health: Health::default(),
         seed,
+        former_templates: BTreeMap::new(),
+        in_place: InPlace::NotAsked,
     };
     let Some(key) = cluster_of(control_plane) else { return Ok(seen) };
     let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(seen) };
@@ -73,6 +79,10 @@ pub(super) async fn observe(
             observe_workload(control_plane, &key, view, nodes, client_certificates, &seen).await?;
         // Reading the workload cluster updates its health.
         seen.health = view.workloads().map(|workloads| workloads.health(&key)).unwrap_or_default();
+    }
+    let is_paused = paused::why(Some(&cluster), meta, KubeadmControlPlane::KIND.kind).is_some();
+    if let Some(updater) = updater.filter(|_| !meta.is_deleting() && !is_paused) {
+        in_place::ask(control_plane, &mut seen, updater, view).await?;
     }
     Ok(seen)
 }

@@ -9,13 +9,15 @@ mod workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_capi_core::contract::{InfrastructureMachine, Lookup};
+use capstan_capi_core::contract::{External, InfrastructureMachine, Lookup};
+use capstan_capi_core::in_place::Failure;
 use capstan_capi_core::workload::Node;
 use capstan_capi_types::bootstrap::KubeadmConfig;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, annotation};
 use capstan_controller::{Health, ObjectRef};
 use capstan_object::{Key, Object, ObjectMeta, OwnerReference};
+use jiff::Timestamp;
 
 use crate::certificates::{Purpose, Seed};
 use capstan_capi_core::secret::Secret;
@@ -87,6 +89,49 @@ pub struct Observed {
     pub health: Health,
     /// Randomness for generated keys and tokens.
     pub seed: Seed,
+    /// Templates of infrastructure machines that change to another one in place, by machine.
+    pub former_templates: BTreeMap<String, External>,
+    pub in_place: InPlace,
+}
+
+/// What an extension said about the machine that the rollout would delete next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum InPlace {
+    /// No machine is due, or no server has the hook.
+    #[default]
+    NotAsked,
+    Possible {
+        machine: String,
+    },
+    /// It is replaced.
+    Refused {
+        machine: String,
+        why: String,
+    },
+    /// It could not be asked: nothing is rolled out before it answers.
+    Failed(Failure),
+}
+
+impl Observed {
+    /// The state of a control plane, with its own machines.
+    pub(crate) fn plane(
+        &self,
+        control_plane: Arc<KubeadmControlPlane>,
+        cluster: Arc<Cluster>,
+        now: Timestamp,
+    ) -> ControlPlaneState {
+        let uid = &control_plane.metadata.uid;
+        let owned = self
+            .machines
+            .iter()
+            .filter(|seen| seen.machine.metadata.controller().is_some_and(|owner| owner.uid == *uid));
+        let reached = self.workload.reached();
+        let (none, unseen) = (BTreeMap::new(), &[][..]);
+        let (nodes, etcd) =
+            reached.map_or((&none, unseen), |reached| (&reached.nodes, reached.etcd.members()));
+        let machines = owned.map(|machine| machine.resolve(nodes)).collect();
+        ControlPlaneState { machines, etcd: etcd.to_vec(), control_plane, cluster, now }
+    }
 }
 
 /// The cluster that owns a control plane, by owner reference.

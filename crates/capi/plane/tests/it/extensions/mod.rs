@@ -1,5 +1,6 @@
 //! Extension servers: discovery, patches, lifecycle hooks and updates in place over real HTTPS, in real time.
 
+mod control_plane;
 mod in_place;
 mod server;
 mod upgrade_plan;

@@ -1,6 +1,7 @@
 //! Adds and removes machines, one at a time.
 
 mod create;
+mod in_place;
 mod next_step;
 mod placement;
 mod preflight;
@@ -18,6 +19,7 @@ use super::{machine_deletion, workload};
 use crate::control_plane::observed::ControlPlaneState;
 
 pub(super) use create::record_names;
+pub(in crate::control_plane) use in_place::candidate;
 
 pub(super) fn step(scope: &mut ReconcileScope<'_>, _: &ControlPlaneState) {
     let plane = scope.plane();
@@ -27,7 +29,12 @@ pub(super) fn step(scope: &mut ReconcileScope<'_>, _: &ControlPlaneState) {
             return;
         }
     }
-    match next_step(&plane) {
+    let next = next_step(&plane);
+    if !matches!(next, Step::Remediate(_)) && in_place::goes_on(scope, &plane) {
+        return;
+    }
+    match next {
+        Step::ScaleDown { machine } if in_place::is_tried(scope, &plane, &machine) => {}
         Step::Rest => delete_leftovers(scope, None),
         Step::Initialize { failure_domain } => create(scope, &plane, &failure_domain, false),
         Step::ScaleUp { failure_domain } => create(scope, &plane, &failure_domain, true),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use capstan_capi_core::conditions::{self, ConditionState};
 use capstan_capi_core::machine_deployment::status::{
-    in_up_to_date_grace, machines_ready, machines_up_to_date, remediating, rolling_out,
+    blocked, in_up_to_date_grace, machines_ready, machines_up_to_date, remediating, rolling_out,
 };
 use capstan_capi_core::machines::versions;
 use capstan_capi_types::controlplane::KubeadmControlPlaneStatus;
@@ -23,7 +23,7 @@ use self::availability::available;
 use self::scaling::{scaling_down, scaling_up};
 use super::remediation::RemediationRecord;
 use super::scope::{Decided, Looked};
-use crate::control_plane::observed::ControlPlaneState;
+use crate::control_plane::observed::{ControlPlaneState, InPlace};
 
 /// Conditions that this controller owns.
 pub(crate) const OWNED: &[&str] = &[
@@ -96,8 +96,12 @@ pub(super) fn report(decision: &mut Decided, look: &Looked, inputs: &StatusInput
         false => ConditionState::new(ConditionStatus::False, own_reason::NOT_INITIALIZED, ""),
     };
     set_condition(decision, look, own::INITIALIZED, state);
+    let rolling_out = match &look.seen.in_place {
+        InPlace::Failed(failure) => blocked(rolling_out(&machines), &failure.why),
+        _ => rolling_out(&machines),
+    };
     for (kind, state) in [
-        (condition::ROLLING_OUT, rolling_out(&machines)),
+        (condition::ROLLING_OUT, rolling_out),
         (condition::SCALING_UP, scaling_up(inputs)),
         (condition::SCALING_DOWN, scaling_down(inputs, &machines)),
         (condition::MACHINES_READY, machines_ready(&machines)),

@@ -4,6 +4,7 @@ mod coredns;
 mod creation;
 mod deletion;
 mod health;
+mod in_place;
 mod remediation;
 mod rollout;
 mod secrets;

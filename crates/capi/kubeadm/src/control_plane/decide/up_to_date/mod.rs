@@ -26,19 +26,7 @@ pub fn outdated_machines(plane: &ControlPlaneState) -> Vec<String> {
 pub fn reasons_to_replace(plane: &ControlPlaneState, member: &ControlPlaneMachine) -> Vec<String> {
     let spec = &plane.control_plane.spec;
     let machine = &member.machine;
-    let mut reasons = Vec::new();
-    let days = spec.rollout.before.certificates_expiry_days;
-    if let (1.., Some(expiry)) = (days, machine.status.certificates_expiry_date)
-        && plane.now + SignedDuration::from_hours(24) * days > expiry.timestamp()
-    {
-        reasons.push("Certificates will expire soon".to_owned());
-    }
-    if let (Some(after), Some(made)) = (spec.rollout.after, machine.metadata.creation_timestamp)
-        && made < after
-        && after.timestamp() < plane.now
-    {
-        reasons.push("KubeadmControlPlane spec.rollout.after expired".to_owned());
-    }
+    let mut reasons = reasons_for_a_new_machine(plane, member);
     if machine.spec.version != spec.version {
         reasons.push(format!("Version {}, {} required", machine.spec.version, spec.version));
     }
@@ -58,6 +46,26 @@ pub fn reasons_to_replace(plane: &ControlPlaneState, member: &ControlPlaneMachin
     reasons
 }
 
+/// Of these, those that no change of the machine mends.
+pub fn reasons_for_a_new_machine(plane: &ControlPlaneState, member: &ControlPlaneMachine) -> Vec<String> {
+    let spec = &plane.control_plane.spec;
+    let machine = &member.machine;
+    let mut reasons = Vec::new();
+    let days = spec.rollout.before.certificates_expiry_days;
+    if let (1.., Some(expiry)) = (days, machine.status.certificates_expiry_date)
+        && plane.now + SignedDuration::from_hours(24) * days > expiry.timestamp()
+    {
+        reasons.push("Certificates will expire soon".to_owned());
+    }
+    if let (Some(after), Some(made)) = (spec.rollout.after, machine.metadata.creation_timestamp)
+        && made < after
+        && after.timestamp() < plane.now
+    {
+        reasons.push("KubeadmControlPlane spec.rollout.after expired".to_owned());
+    }
+    reasons
+}
+
 /// Whether the configuration is the one a machine would get today: by its join configuration or, for the first
 /// machine, its init configuration.
 fn matches_config(control_plane: &KubeadmControlPlane, current: &KubeadmConfigSpec) -> bool {
@@ -72,6 +80,19 @@ fn matches_config(control_plane: &KubeadmControlPlane, current: &KubeadmConfigSp
     let as_first = desired::first_spec(wanted.clone());
     let seen = desired::first_spec(current.clone());
     is_first && comparable(seen, wanted) == comparable(as_first, wanted)
+}
+
+/// The configuration of a machine and the one it would get if it joined today, as far as they are compared.
+pub fn compared(
+    control_plane: &KubeadmControlPlane,
+    current: &KubeadmConfigSpec,
+) -> (KubeadmConfigSpec, KubeadmConfigSpec) {
+    let version = &control_plane.spec.version;
+    let wanted = &desired::with_gates(control_plane.spec.kubeadm_config_spec.clone(), version);
+    let as_join = comparable(desired::joined_spec(wanted.clone()), wanted);
+    let is_first = current.join_configuration.control_plane.is_none();
+    let seen = if is_first { first_as_join(current.clone(), &as_join) } else { current.clone() };
+    (comparable(seen, wanted), as_join)
 }
 
 /// Converts the init configuration of the first machine to the equivalent join configuration.

@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::certificates::{Keys, Purpose, SeededKeys};
 use crate::control_plane::Settings;
-use crate::control_plane::decide::decide;
 use crate::control_plane::decide::scope::Decided;
+use crate::control_plane::decide::{candidate, decide};
 use crate::control_plane::installed::{COMPONENTS, pod_name};
 use crate::control_plane::observed::{
-    EtcdMember, EtcdState, Observed, ObservedMachine, Workload, WorkloadState,
+    EtcdMember, EtcdState, InPlace, Observed, ObservedMachine, Workload, WorkloadState,
 };
 use crate::testing::object;
 use capstan_capi_core::secret::Secret;
@@ -43,6 +43,8 @@ pub struct TestCluster {
     pub silent: Option<String>,
     pub health: Health,
     pub has_template: bool,
+    /// What an extension says about a machine, if there is one.
+    pub extension: Option<fn(&str) -> InPlace>,
     pub now: Timestamp,
     version: u64,
 }
@@ -78,6 +80,7 @@ spec:
             silent: None,
             health: Health::default(),
             has_template: true,
+            extension: None,
             now: moment("2026-11-15T08:00:00Z"),
             version: 0,
         }
@@ -269,11 +272,24 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
             workload,
             health: self.health,
             seed: SeededKeys::new(7).seed("kcp").expect("a seed"),
+            former_templates: BTreeMap::new(),
+            in_place: InPlace::NotAsked,
         }
     }
 
+    /// What is seen if an extension is asked about the machine that would be deleted next.
+    fn asked(&self) -> Observed {
+        let mut seen = self.seen();
+        let cluster = Arc::new(self.cluster.clone());
+        let plane = seen.plane(Arc::new(self.control_plane.clone()), cluster, self.now);
+        if let (Some(says), Some(member)) = (&self.extension, candidate(&plane)) {
+            seen.in_place = says(&member.machine.metadata.name);
+        }
+        seen
+    }
+
     pub fn decided(&self) -> Decided {
-        let look = Look::new(Arc::new(self.control_plane.clone()), self.seen(), self.now);
+        let look = Look::new(Arc::new(self.control_plane.clone()), self.asked(), self.now);
         decide(&Settings::default(), &look)
     }
 
