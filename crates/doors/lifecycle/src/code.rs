@@ -16,6 +16,9 @@ capstan_controller::codes! {
     ADDRESS_IN_USE = "E-LC-ADDRESS", User,
         "the address of a cluster's API server is in use",
         "choose a free address in controlPlaneConfiguration.endpoint.host";
+    CNI = "E-LC-CNI", User,
+        "the manifests of a cluster's CNI cannot be rendered",
+        "correct cniConfig.cilium, or the chart of --lifecycle-cni; the message has the error of helm";
     RELEASES = "E-LC-RELEASES", User,
         "the file of --lifecycle-releases cannot be used",
         "correct the file; the message names the field";

@@ -22,6 +22,12 @@ pub mod annotation {
     pub const SKIP_IP_CHECK: &str = "anywhere.eks.amazonaws.com/skip-ip-check";
     /// Digest of what was last applied to a generated object: shows removed fields without a request.
     pub const APPLIED: &str = "capstan.dev/lifecycle-applied";
+    /// On clusters: the CNI, `cilium` or `calico`.
+    pub const CNI: &str = "capstan.dev/lifecycle-cni";
+    /// On ConfigMaps of the CNI: the hash that a binding records once it was applied.
+    pub const CNI_HASH: &str = "capstan.dev/lifecycle-cni-hash";
+    /// On the first ConfigMap of the CNI: the workload cluster may have objects that check a version.
+    pub const CNI_PREFLIGHT: &str = "capstan.dev/lifecycle-cni-preflight";
     /// Ends annotations of machine templates about disks and symlinks.
     pub const CLOUDSTACK_SUFFIX: &str = "cloudstack.anywhere.eks.amazonaws.com/v1alpha1";
 }

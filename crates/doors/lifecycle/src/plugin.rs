@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::cluster::Settings;
-use crate::cni::Cni;
+use crate::cni::{Cni, Helm, Renderer};
 use crate::release::Releases;
 use crate::{admission, code, credentials, definitions};
 
@@ -39,12 +39,13 @@ struct Flags {
     /// File with the Kubernetes releases that such clusters may have; docs/lifecycle.md shows one
     #[arg(long, value_name = "FILE")]
     lifecycle_releases: Option<PathBuf>,
-    /// File with the manifests of the CNI that such clusters get
-    #[arg(long, value_name = "FILE")]
-    lifecycle_cni: Option<PathBuf>,
+    /// CNI of such clusters: manifests or a Helm chart as a file, a directory or a URL; `calico=SOURCE` is that of clusters
+    /// that ask for Calico; docs/lifecycle.md shows sources
+    #[arg(long, value_name = "SOURCE")]
+    lifecycle_cni: Vec<String>,
 }
 
-/// Largest file that is read: a ConfigMap holds at most 1 MiB.
+/// Largest file of releases that is read.
 const MOST: u64 = 1_000_000;
 
 fn read(path: &PathBuf) -> Result<String, ProviderError> {
@@ -60,7 +61,7 @@ fn read(path: &PathBuf) -> Result<String, ProviderError> {
 }
 
 impl Flags {
-    fn settings(&self) -> Result<Settings, ProviderError> {
+    async fn settings(&self) -> Result<Settings, ProviderError> {
         let mut settings = Settings::default();
         if let Some(path) = &self.lifecycle_releases {
             settings.releases = Releases::parse(&read(path)?).map_err(|why| {
@@ -68,9 +69,11 @@ impl Flags {
                 ProviderError::new(format!("{}: {flag}: {why}", code::RELEASES))
             })?;
         }
-        if let Some(path) = &self.lifecycle_cni {
-            settings.cni = Cni::of_manifests(read(path)?)
-                .map_err(|why| ProviderError::new(format!("--lifecycle-cni {}: {why}", path.display())))?;
+        let failed = |why: String| ProviderError::new(format!("--lifecycle-cni {why}"));
+        settings.cni = Cni::of_flags(&self.lifecycle_cni).map_err(failed)?;
+        if settings.cni.has_charts() {
+            let helm = Helm::find("helm").await.map_err(|why| failed(format!("names a chart: {why}")))?;
+            settings.renderer = Renderer::new(Arc::new(helm));
         }
         Ok(settings)
     }
@@ -113,14 +116,14 @@ impl Provider for Lifecycle {
     fn open<'a>(&'a self, matches: &'a ArgMatches, _: &'a Env) -> BoxFuture<'a, OpenedProvider> {
         let flags = Flags::from_arg_matches(matches)
             .map_err(|error| ProviderError::caused_by("the flags of --lifecycle", error));
-        let opened = flags.and_then(|flags| {
+        Box::pin(async move {
+            let flags = flags?;
             if !flags.lifecycle {
                 return Ok(None);
             }
-            let running = Running { clouds: self.clouds.clone(), settings: flags.settings()? };
+            let running = Running { clouds: self.clouds.clone(), settings: flags.settings().await? };
             Ok(Some(Arc::new(running) as Arc<dyn RunningProvider>))
-        });
-        Box::pin(std::future::ready(opened))
+        })
     }
 }
 
@@ -153,11 +156,19 @@ mod tests {
         assert!(served(&["--lifecycle=true"]));
     }
 
-    #[test]
-    fn a_file_that_cannot_be_used_is_named() {
-        let file = PathBuf::from("/nonexistent/releases.yaml");
-        let flags = Flags { lifecycle: true, lifecycle_releases: Some(file), lifecycle_cni: None };
-        let error = flags.settings().err().map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some("cannot read /nonexistent/releases.yaml"));
+    #[tokio::test]
+    async fn a_file_that_cannot_be_used_is_named() {
+        let none = "/nonexistent/it.yaml";
+        let of = |releases: Option<PathBuf>, cni: &[&str]| Flags {
+            lifecycle: true,
+            lifecycle_releases: releases,
+            lifecycle_cni: cni.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let error = of(Some(none.into()), &[]).settings().await.err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("cannot read /nonexistent/it.yaml"));
+        let error = of(None, &[none]).settings().await.err().map(|error| error.to_string());
+        assert!(
+            error.is_some_and(|it| it.starts_with("--lifecycle-cni /nonexistent/it.yaml: cannot be read"))
+        );
     }
 }

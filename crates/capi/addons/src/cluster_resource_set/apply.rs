@@ -3,40 +3,68 @@
 use std::collections::BTreeMap;
 
 use capstan_capi_types::addons::ClusterResourceSetStrategy as Strategy;
-use capstan_controller::{ApiError, Client, KindName, Patch};
+use capstan_controller::{ApiError, Client, Deletion, KindName, Patch, Propagation};
 use capstan_object::{Key, Scope};
 use serde_json::{Map, Value};
 
 /// Applies all objects and returns the errors; one failure does not stop the others.
-pub(super) async fn all(client: &Client, objects: Vec<Value>, strategy: Strategy) -> Vec<String> {
+pub async fn all(client: &Client, objects: Vec<Value>, strategy: Strategy) -> Vec<String> {
     let mut kinds = BTreeMap::new();
     let mut errors = Vec::new();
     for object in objects {
         if let Err(error) = one(client, &object, strategy, &mut kinds).await {
-            let kind = object["kind"].as_str().unwrap_or_default();
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            errors.push(format!("{kind} {name}: {error}"));
+            errors.push(format!("{}: {error}", title(&object)));
         }
     }
     errors
+}
+
+/// Deletes all objects and returns the errors; one failure does not stop the others. What is gone counts as deleted.
+pub async fn delete_all(client: &Client, objects: &[Value]) -> Vec<String> {
+    let mut kinds = BTreeMap::new();
+    let mut errors = Vec::new();
+    for object in objects {
+        if let Err(error) = delete(client, object, &mut kinds).await {
+            errors.push(format!("{}: {error}", title(object)));
+        }
+    }
+    errors
+}
+
+async fn delete(client: &Client, object: &Value, kinds: &mut Kinds) -> Result<(), String> {
+    let kind = kind_of(client, object, kinds).await?;
+    let deletion = Deletion { propagation: Some(Propagation::Background), ..Deletion::default() };
+    match client.delete(&kind, &key(&kind, object), &deletion).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error_chain(&error)),
+    }
+}
+
+fn title(object: &Value) -> String {
+    let of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} {}", of(&object["kind"]), of(&object["metadata"]["name"]))
+}
+
+fn key(kind: &KindName, object: &Value) -> Key {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    match kind.scope {
+        Scope::Cluster => Key::new("", name),
+        Scope::Namespaced => Key::new(object["metadata"]["namespace"].as_str().unwrap_or("default"), name),
+    }
 }
 
 type Kinds = BTreeMap<(String, String), KindName>;
 
 async fn one(client: &Client, object: &Value, strategy: Strategy, kinds: &mut Kinds) -> Result<(), String> {
     let kind = kind_of(client, object, kinds).await?;
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let namespace = match kind.scope {
-        Scope::Cluster => "",
-        Scope::Namespaced => object["metadata"]["namespace"].as_str().unwrap_or("default"),
-    };
-    let key = Key::new(namespace, name);
+    let key = key(&kind, object);
     let there = match strategy {
         Strategy::ApplyOnce => None,
         Strategy::Reconcile => client.get_raw(&kind, &key).await.map_err(|error| error_chain(&error))?,
     };
     let Some(there) = there else {
-        return match client.create(&kind, namespace, object).await {
+        return match client.create(&kind, &key.namespace, object).await {
             Ok(_) => Ok(()),
             // It existed before: with ApplyOnce that counts as applied.
             Err(error) if error.is_already_exists() && strategy == Strategy::ApplyOnce => Ok(()),

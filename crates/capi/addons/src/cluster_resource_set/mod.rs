@@ -29,8 +29,9 @@ use capstan_object::{Conditions as _, Key, Object};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+pub use apply::{all as apply_all, delete_all};
 pub use observed::{Observed, Resource, Target};
-pub use resources::ConfigMapOutline;
+pub use resources::{ConfigMapOutline, hash};
 
 #[derive(Default)]
 pub struct ClusterResourceSetController {

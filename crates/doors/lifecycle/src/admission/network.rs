@@ -6,7 +6,9 @@ use capstan_capi_types::admission::FieldError;
 use ipnet::IpNet;
 
 use super::Errors;
+use crate::cni::Network;
 use crate::endpoint;
+use crate::names::annotation;
 use crate::types::{Cilium, Cluster, ProxyConfiguration, Ranges};
 
 const PATH: &str = "spec.clusterNetwork";
@@ -99,6 +101,13 @@ fn cni(cluster: &Cluster, errors: &mut Errors) {
         (other, None) => {
             errors.push(FieldError::not_supported(format!("{PATH}.cni"), other, &["cilium"]));
         }
+    }
+    if let Err(why) = Network::of(cluster) {
+        errors.push(FieldError::invalid(
+            format!("metadata.annotations[{}]", annotation::CNI),
+            cluster.metadata.annotations.get(annotation::CNI).map_or("", String::as_str),
+            why,
+        ));
     }
     if let Some(settings) = cluster.cilium() {
         cilium(settings, errors);

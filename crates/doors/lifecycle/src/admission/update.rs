@@ -33,6 +33,12 @@ pub(super) fn validate(new: &Cluster, old: &Cluster, errors: &mut Errors) {
         (network.nodes != network_before.nodes, "spec.clusterNetwork.nodes"),
         (spec.proxy_configuration != before.proxy_configuration, "spec.proxyConfiguration"),
     ];
+    let named = |cluster: &Cluster| cluster.metadata.annotations.get(annotation::CNI).cloned();
+    // Another CNI beside the one that runs would take the nodes' network down.
+    if named(new).unwrap_or_else(cilium) != named(old).unwrap_or_else(cilium) {
+        let path = format!("metadata.annotations[{}]", annotation::CNI);
+        errors.push(FieldError::forbidden(path, "the CNI of a cluster cannot be changed"));
+    }
     for (_, path) in fixed.into_iter().filter(|(changed, _)| *changed) {
         errors.push(FieldError::forbidden(path, IMMUTABLE));
     }
@@ -59,6 +65,10 @@ pub(super) fn validate(new: &Cluster, old: &Cluster, errors: &mut Errors) {
         ));
     }
     versions(new, old, errors);
+}
+
+fn cilium() -> String {
+    "cilium".to_owned()
 }
 
 /// Kubernetes is upgraded one minor version at a time, and never downgraded.

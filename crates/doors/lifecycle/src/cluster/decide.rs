@@ -4,7 +4,7 @@ use capstan_controller::ObjectRef;
 use capstan_controller::{Decision, Effect, Look, Note, Wait};
 
 use super::phases::{self, Flow, Round};
-use super::{Clusters, Settings, status};
+use super::{Clusters, Settings, cni, status};
 use crate::names::CLUSTER_FINALIZER;
 
 /// A phase: what is done, and whether the next one follows.
@@ -18,7 +18,7 @@ const PHASES: [Phase; 8] = [
     phases::clean_up_status,
     phases::control_plane,
     phases::check_control_plane_ready,
-    phases::cni,
+    cni::cni,
     phases::workers,
 ];
 
@@ -32,11 +32,12 @@ pub(super) fn decide(settings: &Settings, look: &Look<Clusters>) -> Decision<Clu
         return decision;
     }
     decision.add_finalizer(CLUSTER_FINALIZER);
-    let mut round = Round { settings, look, decision, generated: None };
+    let mut round = Round { settings, look, decision, generated: None, cni: None };
     let finished = phases::dependencies(&mut round) == Flow::Next
         && PHASES.iter().all(|phase| phase(&mut round) == Flow::Next);
-    let Round { mut decision, .. } = round;
-    status::report(look, &mut decision, finished);
+    let Round { mut decision, cni, .. } = round;
+    let cni = cni::configured(look, cni);
+    status::report(look, &mut decision, finished, cni);
     decision
 }
 

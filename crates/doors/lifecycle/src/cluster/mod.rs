@@ -1,9 +1,11 @@
 //! `Cluster`: makes the Cluster API objects of a cluster what its manifests say, in phases.
 //!
-//! Owns: the cluster's finalizer and status; in `eksa-system` the Cluster of Cluster API and what belongs to it. Reads: the
-//! datacenter and machine configs, those objects, the cloud until machine configs were found valid. Every object that it
+//! Owns: the cluster's finalizer and status; in `eksa-system` the Cluster of Cluster API and what belongs to it; in the
+//! workload cluster the check of a new CNI. Reads: the datacenter and machine configs, those objects, the cloud until
+//! machine configs were found valid, the workload cluster while its CNI is upgraded. Every object that it
 //! makes is owned by the Cluster of Cluster API, so nothing is left when that is gone.
 
+mod cni;
 mod compare;
 mod decide;
 mod observe;
@@ -24,15 +26,16 @@ use capstan_capi_types::core::{self, MachineDeployment, MachineHealthCheck};
 use capstan_cloudstack_provider::Clouds;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachineTemplate};
 use capstan_controller::{
-    Caches, Change, Controller, Decision, Dial, GATHER, Look, NoCall, ObserveError, View, Watches,
+    Caches, Change, Controller, Decision, Dial, GATHER, Look, ObserveError, Outcome, View, Watches,
 };
 use capstan_object::{Key, Object};
 use capstan_provider_kit::SecretOutline;
 use parking_lot::Mutex;
 
+pub use cni::{CniCall, CniSeen, Rollout, Running};
 pub use observe::{Current, Observed};
 
-use crate::cni::Cni;
+use crate::cni::{Cni, Renderer};
 use crate::names::{annotation, label};
 use crate::release::Releases;
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
@@ -42,6 +45,7 @@ use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster}
 pub struct Settings {
     pub releases: Releases,
     pub cni: Cni,
+    pub renderer: Renderer,
 }
 
 /// The controller of clusters.
@@ -85,7 +89,7 @@ impl Controller for Clusters {
     const NAME: &'static str = "lifecycle-cluster";
     type Kind = Cluster;
     type Seen = Observed;
-    type Call = NoCall;
+    type Call = CniCall;
 
     fn watches(&self, watches: &mut Watches<Cluster>) {
         watches.index::<Cluster>(BY_DATACENTER, |cluster| {
@@ -98,7 +102,8 @@ impl Controller for Clusters {
             let configs = cluster.machine_configs().into_iter();
             configs.map(|name| Key::new(namespace, name).to_string()).collect()
         });
-        watches.read::<SecretOutline>();
+        // Those with the keys are read, those of the CNI are the cluster's own.
+        watches.related_within::<SecretOutline>(GATHER, owner);
         watches.related::<CloudStackDatacenterConfig>(|change, caches| users(caches, BY_DATACENTER, change));
         watches.related::<CloudStackMachineConfig>(|change, caches| users(caches, BY_MACHINE_CONFIG, change));
         watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
@@ -136,6 +141,10 @@ impl Controller for Clusters {
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         decide::decide(&self.settings, look)
+    }
+
+    async fn call(&self, call: &CniCall, object: &Arc<Cluster>, view: &View) -> Outcome {
+        cni::run(&self.settings, call, object, view).await
     }
 
     fn gone(&self, key: &Key) {

@@ -7,20 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_addons::cluster_resource_set::ConfigMapOutline;
-use capstan_capi_types::addons::{ClusterResourceSet, ClusterResourceSetBinding};
+use capstan_capi_types::addons::{
+    ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
+};
 use capstan_capi_types::bootstrap::KubeadmConfigTemplate;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{self, MachineDeployment, MachineHealthCheck};
 use capstan_cloudstack_provider::CloudError;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachineTemplate};
 use capstan_controller::{ObserveError, View};
-use capstan_object::{Key, Object};
+use capstan_object::{Key, Object, ObjectMeta};
 use capstan_provider_kit::SecretOutline;
 
-use super::Clusters;
+use super::{Clusters, CniSeen, cni};
 use crate::cloud::{self, OpenZone, secret_of};
 use crate::endpoint;
-use crate::names::{SYSTEM_NAMESPACE, annotation, cni, label};
+use crate::names::{self, SYSTEM_NAMESPACE, annotation, label};
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
 use crate::version;
 
@@ -35,6 +37,7 @@ pub struct Observed {
     /// What CloudStack lacks of the machine configs.
     pub machines: Option<CloudError>,
     pub current: Current,
+    pub cni: CniSeen,
 }
 
 /// The objects of a cluster that exist.
@@ -49,7 +52,8 @@ pub struct Current {
     pub deployments: BTreeMap<String, Arc<MachineDeployment>>,
     pub health_checks: BTreeMap<String, Arc<MachineHealthCheck>>,
     pub cni: Option<Arc<ClusterResourceSet>>,
-    pub cni_manifests: Option<Arc<ConfigMapOutline>>,
+    /// The ConfigMaps and the Secret of the CNI, by name.
+    pub cni_parts: BTreeMap<String, ObjectMeta>,
     pub applied: Option<Arc<ClusterResourceSetBinding>>,
 }
 
@@ -81,6 +85,7 @@ pub(super) async fn observe(
         seen.address_holder = address_holder(controller, cluster, datacenter, view).await?;
     }
     seen.machines = machines(controller, cluster, datacenter, &seen.machine_configs, view).await?;
+    seen.cni = cni::observe(&controller.settings, cluster, &seen.current, view).await;
     Ok(seen)
 }
 
@@ -91,7 +96,20 @@ pub(super) fn is_valid(datacenter: &CloudStackDatacenterConfig) -> bool {
 
 fn current(cluster: &Cluster, view: &View) -> Result<Current, ObserveError> {
     let own = Key::new(SYSTEM_NAMESPACE, cluster.metadata.name.as_str());
-    let add_on = Key::new(SYSTEM_NAMESPACE, cni(&cluster.metadata.name));
+    let add_on = Key::new(SYSTEM_NAMESPACE, names::cni(&cluster.metadata.name));
+    let cni: Option<Arc<ClusterResourceSet>> = view.get(&add_on)?;
+    let mut cni_parts = BTreeMap::new();
+    if let Some(first) = view.get::<ConfigMapOutline>(&add_on)? {
+        cni_parts.insert(first.metadata.name.clone(), first.metadata.clone());
+    }
+    for part in cni.iter().flat_map(|set| &set.spec.resources) {
+        let key = Key::new(SYSTEM_NAMESPACE, part.name.as_str());
+        let meta = match part.kind {
+            Some(ResourceKind::Secret) => view.get::<SecretOutline>(&key)?.map(|it| it.metadata.clone()),
+            _ => view.get::<ConfigMapOutline>(&key)?.map(|it| it.metadata.clone()),
+        };
+        cni_parts.extend(meta.map(|meta| (part.name.clone(), meta)));
+    }
     Ok(Current {
         cluster: view.get(&own)?,
         infrastructure: view.get(&own)?,
@@ -100,8 +118,8 @@ fn current(cluster: &Cluster, view: &View) -> Result<Current, ObserveError> {
         bootstrap_templates: generated(cluster, view)?,
         deployments: generated(cluster, view)?,
         health_checks: generated(cluster, view)?,
-        cni: view.get(&add_on)?,
-        cni_manifests: view.get(&add_on)?,
+        cni,
+        cni_parts,
         applied: view.get(&own)?,
     })
 }

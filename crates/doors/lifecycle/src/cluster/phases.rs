@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use capstan_capi_types::admission::Admission;
 use capstan_capi_types::core::condition as shared;
-use capstan_controller::{Code, Decision, Effect, KindName, Look, NoCall, Note, ObjectRef, Patch, Wait};
+use capstan_controller::{Code, Decision, Effect, KindName, Look, Note, ObjectRef, Patch, Wait};
 use capstan_object::{Conditions as _, Key, Object, ObjectMeta, OwnerReference};
 use serde_json::Value;
 
+use super::cni::Pending;
 use super::observe::is_valid;
-use super::{Clusters, Settings, compare, rotation};
-use crate::cni::Cni;
+use super::{Clusters, CniCall, Settings, compare, rotation};
 use crate::code;
 use crate::generate::{Generated, GeneratedGroup, Manifests, generate};
 use crate::names::{SYSTEM_NAMESPACE, annotation};
@@ -33,11 +33,13 @@ pub(super) struct Round<'a> {
     pub decision: Decision<Clusters>,
     /// The objects, once all validations have passed.
     pub generated: Option<Generated>,
+    /// What the CNI waits for.
+    pub cni: Pending,
 }
 
 impl Round<'_> {
     /// Stops with a failure that somebody has to correct.
-    fn fail(&mut self, reason: &str, code: Code, message: String) -> Flow {
+    pub(super) fn fail(&mut self, reason: &str, code: Code, message: String) -> Flow {
         let status = &mut self.decision.object.status;
         status.failure_reason = Some(reason.to_owned());
         status.failure_message = Some(message.clone());
@@ -45,7 +47,7 @@ impl Round<'_> {
         Flow::Stop
     }
 
-    fn stop(&mut self, reason: &str, what: &str) -> Flow {
+    pub(super) fn stop(&mut self, reason: &str, what: &str) -> Flow {
         self.decision.wait(Wait::on(reason, what));
         Flow::Stop
     }
@@ -134,7 +136,9 @@ fn prepare(round: &mut Round<'_>) -> Flow {
     let seen = &round.look.seen;
     let cluster = &round.look.object;
     let Some(datacenter) = &seen.datacenter else { return Flow::Stop };
-    if let Some(what) = round.settings.cni.unsupported(cluster.cilium()) {
+    if !cluster.skips_cni()
+        && let Err(what) = round.settings.cni.plan(cluster)
+    {
         return round.fail("ClusterInvalid", code::INVALID, what);
     }
     let manifests = Manifests {
@@ -204,27 +208,6 @@ pub(super) fn check_control_plane_ready(round: &mut Round<'_>) -> Flow {
     Flow::Next
 }
 
-pub(super) fn cni(round: &mut Round<'_>) -> Flow {
-    let cluster = &round.look.object;
-    if cluster.cilium().is_some_and(|cilium| cilium.skip_upgrade == Some(true)) {
-        return Flow::Next;
-    }
-    let current = &round.look.seen.current;
-    let Some(owner) = &current.cluster else { return Flow::Stop };
-    let mut manifests = round.settings.cni.config_map(cluster);
-    manifests["metadata"]["ownerReferences"] = serde_json::json!([OwnerReference::to(&**owner)]);
-    let digest = compare::digest(&manifests);
-    let applied =
-        current.cni_manifests.as_ref().and_then(|it| it.metadata.annotations.get(annotation::APPLIED));
-    let effects = &mut Applies { decision: &mut round.decision, owner: Some(OwnerReference::to(&**owner)) };
-    if applied != Some(&digest) {
-        manifests["metadata"]["annotations"][annotation::APPLIED] = digest.into();
-        effects.push("ConfigMap", KindName::namespaced("", "v1", "ConfigMap", "configmaps"), manifests, None);
-    }
-    effects.apply(Cni::resource_set(cluster), current.cni.as_ref());
-    Flow::Next
-}
-
 pub(super) fn workers(round: &mut Round<'_>) -> Flow {
     let Some(generated) = round.generated.take() else { return Flow::Stop };
     let current = &round.look.seen.current;
@@ -258,13 +241,13 @@ pub(super) fn workers(round: &mut Round<'_>) -> Flow {
 }
 
 /// Adds effects that apply objects which differ.
-struct Applies<'a> {
-    decision: &'a mut Decision<Clusters>,
-    owner: Option<OwnerReference>,
+pub(super) struct Applies<'a> {
+    pub decision: &'a mut Decision<Clusters>,
+    pub owner: Option<OwnerReference>,
 }
 
 impl Applies<'_> {
-    fn apply<T: Admission>(&mut self, mut wanted: T, current: Option<&Arc<T>>) {
+    pub(super) fn apply<T: Admission>(&mut self, mut wanted: T, current: Option<&Arc<T>>) {
         wanted.metadata_mut().owner_references.extend(self.owner.clone());
         // What admission adds is compared, too. If it fails, applying reports why.
         let _ = Admission::default(&mut wanted, None);
@@ -289,7 +272,7 @@ impl Applies<'_> {
         }
     }
 
-    fn push(&mut self, kind: &str, name: KindName, mut body: Value, seen: Option<&ObjectMeta>) {
+    pub(super) fn push(&mut self, kind: &str, name: KindName, mut body: Value, seen: Option<&ObjectMeta>) {
         if let Some(seen) = seen {
             body["metadata"]["uid"] = seen.uid.as_str().into();
         }
@@ -297,7 +280,7 @@ impl Applies<'_> {
         let done = if seen.is_some() { "Updated" } else { "Created" };
         let note = Note::normal(done, "Apply", format!("{done} {kind} {object:?}"));
         let target = ObjectRef::new(name, Key::new(SYSTEM_NAMESPACE, object));
-        let effect: Effect<NoCall> =
+        let effect: Effect<CniCall> =
             Effect::Patch { target, subresource: None, patch: Patch::Apply { body, force: true } };
         self.decision.then_noting(effect, note);
     }

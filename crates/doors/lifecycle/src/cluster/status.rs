@@ -6,18 +6,23 @@ use capstan_capi_types::core::MachineDeployment;
 use capstan_controller::{Decision, Look};
 use capstan_object::ConditionStatus::{False, True};
 
+use super::cni::SKIPPED;
 use super::{Clusters, condition};
 use crate::names;
 use crate::types::WorkerNodeGroupConfiguration;
 
-/// `finished` says that all phases were passed.
-pub(super) fn report(look: &Look<Clusters>, decision: &mut Decision<Clusters>, finished: bool) {
+/// `finished` says that all phases were passed, `cni` whether the CNI is configured.
+pub(super) fn report(
+    look: &Look<Clusters>,
+    decision: &mut Decision<Clusters>,
+    finished: bool,
+    cni: ConditionState,
+) {
     let settled = finished && decision.effects.is_empty();
     let failure = decision.object.status.failure_message.clone();
     let reason = decision.object.status.failure_reason.clone();
     let initialized = control_plane_initialized(look);
     let control_plane = control_plane_ready(look);
-    let cni = cni_configured(look);
     let workers = workers_ready(look);
     let blocking = [&initialized, &control_plane, &workers]
         .into_iter()
@@ -51,7 +56,6 @@ pub(super) fn report(look: &Look<Clusters>, decision: &mut Decision<Clusters>, f
 }
 
 const OUTDATED: &str = "OutdatedInformation";
-const SKIPPED: &str = "SkipUpgradesForDefaultCNIConfigured";
 
 fn control_plane_initialized(look: &Look<Clusters>) -> ConditionState {
     let plane = look.seen.current.control_plane.as_ref();
@@ -104,28 +108,6 @@ fn control_plane_ready(look: &Look<Clusters>) -> ConditionState {
         );
     }
     ConditionState::new(True, "ControlPlaneReady", "")
-}
-
-fn cni_configured(look: &Look<Clusters>) -> ConditionState {
-    let cluster = &look.object;
-    if cluster.cilium().is_some_and(|cilium| cilium.skip_upgrade == Some(true)) {
-        let what = "Configured to skip default Cilium CNI upgrades";
-        return ConditionState::new(False, SKIPPED, what);
-    }
-    let name = names::cni(&cluster.metadata.name);
-    let binding = look.seen.current.applied.as_ref();
-    let entry =
-        binding.and_then(|it| it.spec.bindings.iter().find(|entry| entry.cluster_resource_set_name == name));
-    match entry.is_some_and(|entry| {
-        !entry.resources.is_empty() && entry.resources.iter().all(|it| it.applied == Some(true))
-    }) {
-        true => ConditionState::new(True, "DefaultCNIConfigured", ""),
-        false => ConditionState::new(
-            False,
-            "ControlPlaneNotReady",
-            "The CNI is installed when the control plane is available",
-        ),
-    }
 }
 
 fn workers_ready(look: &Look<Clusters>) -> ConditionState {

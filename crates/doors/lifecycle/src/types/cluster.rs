@@ -357,6 +357,11 @@ impl Cluster {
         all.map(|group| group.name.as_str()).collect()
     }
 
+    /// Whether its CNI is left to somebody else.
+    pub fn skips_cni(&self) -> bool {
+        self.cilium().is_some_and(|cilium| cilium.skip_upgrade == Some(true))
+    }
+
     pub fn cilium(&self) -> Option<&Cilium> {
         self.spec.cluster_network.cni_config.as_ref()?.cilium.as_ref()
     }

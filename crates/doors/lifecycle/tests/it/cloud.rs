@@ -21,7 +21,7 @@ pub const URL: &str = "http://cloud.example:8080/client/api";
 pub struct Cloud {
     pub simulator: Simulator,
     pub site: Site,
-    env: Env,
+    pub env: Env,
 }
 
 struct InProcess(Simulator);

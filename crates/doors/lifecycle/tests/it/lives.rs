@@ -12,6 +12,7 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_controller::KindName;
 use capstan_guest::vm::Phase;
 use capstan_harness::{Objects, Violation, World};
+use capstan_lifecycle::cluster::Settings;
 use capstan_lifecycle::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
 use serde_json::{Value, json};
 
@@ -29,7 +30,10 @@ const NEW: &str = "v1.36.0";
 /// Every life, by its name. One machine of each role has a successor at most.
 pub fn all() -> Vec<(&'static str, Script)> {
     let lives: [(&'static str, Play); 2] = [("whole", whole), ("hasty", hasty)];
-    lives.into_iter().map(|(name, play)| (name, Script { play, most: 2 })).collect()
+    lives
+        .into_iter()
+        .map(|(name, play)| (name, Script { play, most: 2, settings: Settings::default }))
+        .collect()
 }
 
 /// The example is applied, becomes ready, and is deleted.

@@ -1,12 +1,14 @@
 //! The lifecycle API on a whole plane, against a simulated CloudStack that it meets on the wire only, in simulated time.
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
+mod chart;
 #[path = "../../../../clouds/cloudstack/provider/tests/it/check.rs"]
 mod check;
 mod cloud;
 #[allow(dead_code, reason = "`examples/lifecycle-faults.rs` runs the rest of them")]
 mod lives;
 mod manifests;
+mod networks;
 mod properties;
 mod stories;
 mod story;

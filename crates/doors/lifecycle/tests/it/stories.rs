@@ -2,6 +2,7 @@
 
 use capstan_controller::KindName;
 use capstan_harness::{Fault, Violation, World, run};
+use capstan_lifecycle::cluster::Settings;
 use capstan_lifecycle::types::{CloudStackMachineConfig, Cluster};
 use capstan_object::Key;
 use serde_json::json;
@@ -15,7 +16,7 @@ use crate::story::{self, Play, Played, Script, cluster};
 const MOST: usize = 3;
 
 fn goes_well(play: Play) {
-    let report = run(&Script { play, most: MOST }, 1, &[]);
+    let report = run(&Script { play, most: MOST, settings: Settings::default }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
@@ -34,7 +35,7 @@ fn first(trace: &str, verb: &str, kind: &str) -> usize {
 
 #[test]
 fn a_crash_or_a_lost_answer_leaves_neither_two_of_anything_nor_a_trace() {
-    let script = Script { play: lives::brief, most: 2 };
+    let script = Script { play: lives::brief, most: 2, settings: Settings::default };
     let reference = run(&script, 1, &[]);
     assert!(reference.violation.is_none(), "{}", reference.transcript());
     let number = |verb, kind| first(&reference.trace.text(), verb, kind);

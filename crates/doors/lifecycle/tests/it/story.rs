@@ -29,6 +29,8 @@ pub struct Script {
     pub play: Play,
     /// How many machines a role may have, in the middle of a rollout too.
     pub most: usize,
+    /// Settings of the server.
+    pub settings: fn() -> Settings,
 }
 
 pub fn failed(error: impl std::fmt::Display) -> Violation {
@@ -124,7 +126,7 @@ impl Scenario for Script {
         plane::add_controllers(runtime, &plane_settings());
         let clouds = Clouds::new(Arc::new(cloud.clone()));
         capstan_cloudstack_provider::add_controllers(runtime, &clouds);
-        capstan_lifecycle::add_controllers(runtime, &clouds, cloud.site.dial(), &Settings::default());
+        capstan_lifecycle::add_controllers(runtime, &clouds, cloud.site.dial(), &(self.settings)());
     }
 
     fn checkers(&self, cloud: &Cloud) -> Vec<Box<dyn Checker>> {
