@@ -133,6 +133,12 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
              machine is deleted with the Pods",
             [on_workload("get poddisruptionbudgets --all-namespaces"), vec![limit_drain]].concat(),
         ),
+        Problem::Failed if part.add_ons_of.is_some() => Advice::new(
+            "user",
+            "correct the manifests that the message names, or what the workload cluster refuses; they are applied again by \
+             themselves",
+            vec![format!("kubectl describe clusterresourcesets {namespace}")],
+        ),
         Problem::Failed if message.contains("does not exist") => Advice::new(
             "user",
             "create the missing object, or correct the reference to it",

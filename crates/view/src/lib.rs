@@ -11,6 +11,7 @@
 //! Pure: input is API objects, output is text. Nothing here knows a provider: owner references give the structure,
 //! conditions give the state.
 
+mod add_on;
 mod advice;
 mod estimate;
 mod events;

@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::add_on;
 use crate::topology::{Topology, Unreconciled};
 
 /// State of a part, from best to worst.
@@ -68,13 +69,16 @@ pub struct Part {
     /// Those of `needs` that do not exist; set when the part becomes part of a tree.
     #[serde(skip)]
     pub missing: Vec<(String, String)>,
+    /// The cluster whose add-ons it records.
+    #[serde(skip)]
+    pub add_ons_of: Option<String>,
     /// `host:port` of the API server of a cluster.
     #[serde(skip)]
     pub endpoint: Option<String>,
 }
 
 /// Summary conditions, the more specific first.
-const SUMMARIES: [&str; 2] = ["Available", "Ready"];
+const SUMMARIES: [&str; 3] = ["Available", "Ready", add_on::APPLIED];
 
 /// Type of the condition that a mark of the controller runtime is shown as.
 const SETTLED: &str = "Settled";
@@ -106,6 +110,7 @@ impl Part {
             .map(|list| list.iter().filter_map(|item| Condition::deserialize(item).ok()).collect())
             .unwrap_or_default();
         conditions.extend(NotSettled::of(&metadata).into_iter().map(not_settled));
+        conditions.extend(add_on::applied(&kind, &metadata, object));
         let mut owners: Vec<_> = metadata.owner_references.iter().collect();
         owners.sort_by_key(|owner| owner.controller != Some(true));
         let desired = object["spec"]["replicas"].as_i64();
@@ -122,6 +127,7 @@ impl Part {
             replicas: desired.map(|desired| (ready.unwrap_or_default(), desired)),
             needs: needs(&kind, &object["spec"]),
             missing: Vec::new(),
+            add_ons_of: add_on::cluster_of(&kind, object),
             endpoint: endpoint(&object["spec"]["controlPlaneEndpoint"]),
             operation: Operation::of(&metadata),
             history: History::of(&metadata),

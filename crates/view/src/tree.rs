@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::Part;
+use crate::{Part, add_on};
 
 /// A part and the parts that it owns.
 #[derive(Debug, Clone, Serialize)]
@@ -20,7 +20,8 @@ pub struct Tree {
 impl Tree {
     /// The tree below `root`, out of all objects of its namespace; `None` if the root is not among them. Templates and
     /// objects without a known owner are left out; an object with several owners is below its controller.
-    pub fn below(root: &str, parts: Vec<Part>) -> Option<Self> {
+    pub fn below(root: &str, mut parts: Vec<Part>) -> Option<Self> {
+        add_on::attach(&mut parts);
         let mut top = None;
         let known: BTreeSet<String> = parts.iter().map(|part| part.uid.clone()).collect();
         let names: BTreeSet<(String, String)> =

@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
+mod add_ons;
 mod cluster;
 mod reasons;
 mod tables;
