@@ -26,6 +26,7 @@ pub struct Cluster<'a> {
     namespace: String,
     name: String,
     manifests: Vec<Value>,
+    patience: Duration,
 }
 
 impl<'a> Cluster<'a> {
@@ -42,7 +43,12 @@ impl<'a> Cluster<'a> {
         let cluster = manifests.iter().find(|object| object["kind"] == "Cluster");
         let name = cluster.and_then(|cluster| cluster["metadata"]["name"].as_str());
         let name = name.context("the manifests have no Cluster")?.to_owned();
-        Ok(Self { api, discovery, namespace: namespace.to_owned(), name, manifests })
+        Ok(Self { api, discovery, namespace: namespace.to_owned(), name, manifests, patience: TIMEOUT })
+    }
+
+    /// Waits this long for each change, in place of five minutes.
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Creates every object.
@@ -101,7 +107,7 @@ impl<'a> Cluster<'a> {
         workers: i64,
         healthy: &mut impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        let deadline = Instant::now() + TIMEOUT;
+        let deadline = Instant::now() + self.patience;
         loop {
             healthy()?;
             let cluster = self.get().await?;
@@ -110,8 +116,9 @@ impl<'a> Cluster<'a> {
             }
             if Instant::now() > deadline {
                 bail!(
-                    "{} is not Available at {control_plane}+{workers} within {TIMEOUT:?}: {}",
+                    "{} is not Available at {control_plane}+{workers} within {:?}: {}",
                     self.name,
+                    self.patience,
                     serde_json::to_string_pretty(&cluster["status"])?
                 );
             }
@@ -130,7 +137,7 @@ impl<'a> Cluster<'a> {
 
     /// Installs the example's CNI as soon as the cluster's API server answers.
     pub async fn install_cni(&self, kubeconfig: &Path) -> Result<()> {
-        let workload = wait::until("the cluster's API server answers", TIMEOUT, || async {
+        let workload = wait::until("the cluster's API server answers", self.patience, || async {
             let Ok(workload) = self.workload(kubeconfig).await else { return Ok(None) };
             Ok(workload.get("/readyz").await?.status.is_success().then_some(workload))
         })
@@ -148,7 +155,7 @@ impl<'a> Cluster<'a> {
     /// Waits until the workload cluster has that many Nodes, all Ready and of one version.
     pub async fn wait_nodes(&self, workload: &Api, count: usize, version: &str) -> Result<()> {
         let what = format!("{count} ready nodes of {version} in {}", self.name);
-        wait::until(&what, TIMEOUT, || async {
+        wait::until(&what, self.patience, || async {
             let list = workload.get("/api/v1/nodes").await?.success()?;
             let nodes = list["items"].as_array().context("no items")?;
             let ready = |node: &&Value| {
@@ -194,7 +201,7 @@ impl<'a> Cluster<'a> {
     /// manifests.
     pub async fn delete(&self, healthy: &mut impl FnMut() -> Result<()>) -> Result<()> {
         self.api.delete(&self.path(GROUP, "clusters", &self.name)).await?.success()?;
-        let deadline = Instant::now() + TIMEOUT;
+        let deadline = Instant::now() + self.patience;
         loop {
             healthy()?;
             let left = self.left_behind().await?;
@@ -203,7 +210,8 @@ impl<'a> Cluster<'a> {
             }
             ensure!(
                 Instant::now() < deadline,
-                "still there {TIMEOUT:?} after the cluster was deleted: {}",
+                "still there {:?} after the cluster was deleted: {}",
+                self.patience,
                 left.join(", ")
             );
             tokio::time::sleep(Duration::from_millis(500)).await;

@@ -12,6 +12,7 @@ pub mod openstack;
 pub mod pki;
 pub mod ports;
 pub mod process;
+pub mod real_openstack;
 pub mod release;
 mod server;
 pub mod site;
