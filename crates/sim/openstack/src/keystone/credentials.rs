@@ -82,7 +82,9 @@ fn create(cloud: &mut Cloud, call: &Call, user: &str) -> Handled {
     });
     validate("application_credential", &Value::Object(given.clone()), &schema).map_err(Fail::bad)?;
     let project = call.caller.project.clone();
-    let held = project.as_deref().map(|project| roles_of(cloud, user, project)).unwrap_or_default();
+    let mut held = project.as_deref().map(|project| roles_of(cloud, user, project)).unwrap_or_default();
+    // Roles that the user has and the token lacks would be more than was delegated.
+    held.retain(|(_, name)| call.caller.roles.contains(name));
     let mut roles = Vec::new();
     if given.contains_key("roles") && !given.list("roles").is_empty() {
         for role in given.list("roles") {

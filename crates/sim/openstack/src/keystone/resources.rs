@@ -343,6 +343,10 @@ fn grant(cloud: &mut Cloud, call: &Call, (project, user): (&str, &str), rest: &[
             cloud.get("grants", &id).ok_or_else(|| Fail::missing(text))?;
             if verb == "revoke_grant" {
                 cloud.remove("grants", &id);
+                // Keystone does not ask which of them needed the role.
+                cloud
+                    .table_mut("application_credentials")
+                    .retain(|it| it.text("user_id") != user || it.text("project_id") != project);
             }
         }
     }

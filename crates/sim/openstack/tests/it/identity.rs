@@ -113,3 +113,36 @@ async fn another_project_sees_nothing_of_the_tenant() {
     assert_eq!(mallory.call(Service::Network, "GET", &path, None).await.status, 404);
     assert_eq!(mallory.call(Service::Network, "DELETE", &path, None).await.status, 404);
 }
+
+#[tokio::test]
+async fn an_application_credential_hands_on_no_more_roles_than_its_token_has_and_goes_with_a_role() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let admin = world.client("admin", "admin").await;
+    let users = admin.get(Service::Identity, "/v3/users?name=capstan").await;
+    let user = users["users"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/v3/users/{user}/application_credentials");
+    let wanted = |name: &str, roles: &[&str]| {
+        let roles: Vec<Value> = roles.iter().map(|role| json!({"name": role})).collect();
+        json!({"application_credential": {"name": name, "roles": roles, "unrestricted": true}})
+    };
+    let made = tenant.create(Service::Identity, &path, wanted("member", &["member"])).await;
+    let again = tenant.call(Service::Identity, "POST", &path, Some(wanted("member", &["member"]))).await;
+    assert_eq!(again.status, 409, "names are unique within a user");
+    let identity = json!({"methods": ["application_credential"],
+        "application_credential": {"id": made["id"], "secret": made["secret"]}});
+    let body = json!({"auth": {"identity": identity}});
+    let answer = world.send(None, Service::Identity, "POST", "/v3/auth/tokens", Some(body)).await.unwrap();
+    let member = crate::world::Client { world: &world, token: answer.token.unwrap() };
+    let more = wanted("more", &["member", "load-balancer_member"]);
+    assert_eq!(member.call(Service::Identity, "POST", &path, Some(more)).await.status, 400);
+    let same = wanted("same", &["member"]);
+    assert_eq!(member.call(Service::Identity, "POST", &path, Some(same)).await.status, 201);
+    let project = made["project_id"].as_str().unwrap();
+    let roles = admin.get(Service::Identity, "/v3/roles?name=load-balancer_member").await;
+    let role = roles["roles"][0]["id"].as_str().unwrap();
+    let grant = format!("/v3/projects/{project}/users/{user}/roles/{role}");
+    assert_eq!(admin.call(Service::Identity, "DELETE", &grant, None).await.status, 204);
+    let left = admin.get(Service::Identity, &path).await;
+    assert_eq!(left["application_credentials"], json!([]), "whichever role was taken away");
+}
