@@ -55,6 +55,8 @@ pub(crate) struct CloudFaults {
     pub(crate) failing_builds: u32,
     /// Changes of load balancers that will end in ERROR, still.
     pub(crate) failing_balancers: u32,
+    /// Downloads of images that will fail, still.
+    pub(crate) failing_imports: u32,
     /// Work of this kind never ends.
     pub(crate) stuck: Vec<String>,
 }

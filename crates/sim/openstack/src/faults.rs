@@ -42,6 +42,8 @@ pub enum Fault {
     FailedBuilds { times: u32 },
     /// So many changes of load balancers end in ERROR.
     FailedLoadBalancers { times: u32 },
+    /// So many downloads of images fail.
+    FailedImports { times: u32 },
     /// Work of this kind never ends, such as `balancerReady`.
     Stuck { work: String },
     /// A server is powered off outside of the cloud.

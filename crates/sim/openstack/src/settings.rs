@@ -14,6 +14,8 @@ pub struct Settings {
     pub token_cache: Duration,
     /// Aliases of Neutron extensions that are switched off.
     pub disabled_extensions: Vec<String>,
+    /// How Glance takes data of images, beside uploads: `glance-direct`, `web-download`.
+    pub import_methods: Vec<String>,
     /// Octavia's health manager runs: what is ACTIVE gets ONLINE.
     pub health_manager: bool,
     pub timings: Timings,
@@ -25,6 +27,7 @@ impl Default for Settings {
             token_lifetime: Duration::from_secs(86_400),
             token_cache: Duration::from_secs(300),
             disabled_extensions: Vec::new(),
+            import_methods: vec!["glance-direct".to_owned(), "web-download".to_owned()],
             health_manager: true,
             timings: Timings::default(),
         }

@@ -234,6 +234,7 @@ impl Simulator {
             Fault::NoValidHost => cloud.faults.no_host = true,
             Fault::FailedBuilds { times } => cloud.faults.failing_builds = times,
             Fault::FailedLoadBalancers { times } => cloud.faults.failing_balancers = times,
+            Fault::FailedImports { times } => cloud.faults.failing_imports = times,
             Fault::Stuck { work } => cloud.faults.stuck.push(work),
             Fault::PowerOff { server } => {
                 let regions = cloud.regions.clone();

@@ -111,7 +111,12 @@ impl Cloud {
             move || jiff::Timestamp::from_millisecond(read.load(Ordering::Relaxed)).unwrap_or_default();
         // As fast as the recorded services were.
         let timings = Timings { balancer_update: Duration::from_secs(1), ..Timings::default() };
-        let settings = Settings { health_manager: false, timings, ..Settings::default() };
+        let settings = Settings {
+            health_manager: false,
+            import_methods: vec!["glance-direct".to_owned()],
+            timings,
+            ..Settings::default()
+        };
         let simulator = Simulator::new(Env::simulated(clock, 1), &layout(), settings, None);
         let urls = PORTS
             .iter()

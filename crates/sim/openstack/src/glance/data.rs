@@ -105,31 +105,91 @@ pub(super) fn stage(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
 }
 
 pub(super) fn import(cloud: &mut Cloud, call: &Call, id: &str) -> Handled {
-    let method =
-        call.json().and_then(|body| Some(body["method"]["name"].as_str()?.to_owned())).unwrap_or_default();
-    if method != "glance-direct" {
+    let body = call.json().unwrap_or_default();
+    let method = body["method"]["name"].as_str().unwrap_or_default();
+    if !cloud.settings.import_methods.iter().any(|enabled| enabled == method) {
         return Err(Fail::bad(format!("Unknown import method name '{method}'.")));
     }
     let image = own(cloud, call, id, "modify_image")?;
-    if image.text("status") != "uploading" {
-        return Err(Fail::conflict("Image needs to be staged before 'glance-direct' method can be used"));
+    let mut end = "active";
+    if method == "web-download" {
+        let uri = body["method"]["uri"].as_str().unwrap_or_default();
+        let passes = is_allowed(uri);
+        if image.text("status") != "queued" {
+            return Err(Fail::conflict("Image needs to be in 'queued' state to use 'web-download' method"));
+        }
+        if let Some(name) = ["container_format", "disk_format"].into_iter().find(|name| !image.has(name)) {
+            return Err(Fail::conflict(format!("'{name}' needs to be set before import")));
+        }
+        if !passes {
+            return Err(Fail::bad(format!("URI for web-download does not pass filtering: {uri}")));
+        }
+        if cloud.faults.failing_imports > 0 {
+            cloud.faults.failing_imports -= 1;
+            end = "queued";
+        }
+    } else {
+        if image.text("status") != "uploading" {
+            return Err(Fail::conflict("Image needs to be staged before 'glance-direct' method can be used"));
+        }
+        need_formats(&image)?;
     }
-    need_formats(&image)?;
     cloud.set("images", id, "status", "importing");
     let task = json!({
         "id": cloud.uuid(), "type": "api_image_import", "status": "processing", "owner": call.caller.project(),
         "created_at": cloud.micros(), "updated_at": cloud.micros(), "expires_at": null, "message": "", "result": null,
-        "input": {"image_id": id, "import_req": {"method": {"name": method}}, "backend": ["file"]}, "image_id": id,
+        "input": {"image_id": id, "import_req": body, "backend": ["file"]}, "image_id": id,
         "request_id": call.request_id, "user_id": call.caller.user, "deleted": false, "deleted_at": null,
     });
-    cloud.set("images", id, "_tasks", json!([task]));
+    let mut tasks = image.list("_tasks").to_vec();
+    tasks.push(task);
+    cloud.set("images", id, "_tasks", tasks);
     let after = cloud.settings.timings.image;
-    cloud.later(after, Task::ImageStatus { id: id.to_owned(), status: "active".to_owned() });
+    cloud.later(after, Task::ImageStatus { id: id.to_owned(), status: end.to_owned() });
     Ok(Reply {
         status: 202,
         headers: Vec::new(),
         body: Body::Text("text/html; charset=UTF-8", String::new()),
     })
+}
+
+/// Glance's default filter: HTTP on its own ports.
+fn is_allowed(uri: &str) -> bool {
+    let Ok(uri) = uri.parse::<http::Uri>() else { return false };
+    let host = uri.host().is_some_and(|host| !host.is_empty());
+    host && matches!(uri.scheme_str(), Some("http" | "https"))
+        && matches!(uri.port_u16(), None | Some(80 | 443))
+}
+
+/// Size of what is downloaded in the simulation.
+const DOWNLOADED: u64 = 2_361_393_152;
+
+/// The end of an import: the image is active, or waits for another.
+fn end_import(cloud: &mut Cloud, id: &str, status: &str) {
+    let now = cloud.micros();
+    let Some(image) = cloud.get_mut("images", id) else { return };
+    let failed = status != "active";
+    if !failed && !image.has("size") {
+        image.insert("size".to_owned(), json!(DOWNLOADED));
+        image.insert("virtual_size".to_owned(), json!(DOWNLOADED * 4));
+        let hash = Cloud::digest(id).repeat(2);
+        image.insert("checksum".to_owned(), json!(hash[..32]));
+        image.insert("os_hash_algo".to_owned(), json!("sha512"));
+        image.insert("os_hash_value".to_owned(), json!(hash));
+    }
+    let Some(Value::Array(tasks)) = image.get_mut("_tasks") else { return };
+    for task in tasks.iter_mut().filter(|task| task["status"] == "processing") {
+        task["updated_at"] = json!(now);
+        task["expires_at"] = json!(now);
+        if failed {
+            task["status"] = json!("failure");
+            task["message"] = json!("Task failed due to Internal Error");
+        } else {
+            task["status"] = json!("success");
+            task["message"] = json!("Copied 0 MiB");
+            task["result"] = json!({"image_id": id});
+        }
+    }
 }
 
 /// An image reaches a status.
@@ -138,14 +198,9 @@ pub(crate) fn reach(cloud: &mut Cloud, id: &str, status: &str) {
     if let Some(staged) = image.get("_staged").and_then(Value::as_str).and_then(|it| BASE64.decode(it).ok()) {
         keep(cloud, id, &staged);
         cloud.set("images", id, "_staged", Value::Null);
-        if let Some(Value::Array(tasks)) = cloud.get_mut("images", id).and_then(|it| it.get_mut("_tasks")) {
-            for task in tasks {
-                task["status"] = json!("success");
-                task["message"] = json!("Copied 0 MiB");
-                task["result"] = json!({"image_id": id});
-                task["expires_at"] = task["updated_at"].clone();
-            }
-        }
+    }
+    if image.text("status") == "importing" {
+        end_import(cloud, id, status);
     }
     if image.text("image_type") == "snapshot" {
         cloud.set("images", id, "disk_format", "qcow2");

@@ -96,7 +96,8 @@ pub(crate) fn handle(cloud: &mut Cloud, call: &Call) -> Handled {
         ("PUT" | "DELETE", ["images", id, "tags", tag]) => tag_image(cloud, call, id, tag),
         (_, ["images", id, "members", rest @ ..]) => members::handle(cloud, call, id, rest),
         ("GET", ["info", "import"]) => Ok(Reply::ok(json!({"import-methods": {
-            "description": "Import methods available.", "type": "array", "value": ["glance-direct"],
+            "description": "Import methods available.", "type": "array",
+            "value": cloud.settings.import_methods,
         }}))),
         ("GET", ["info", "stores"]) => Ok(Reply::ok(json!({"stores": [{"id": "file", "default": "true"}]}))),
         ("GET", ["info", "usage"]) => Ok(Reply::ok(json!({"usage": {}}))),
@@ -283,7 +284,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Handled {
     cloud.put("images", row.clone());
     Ok(Reply::json(201, Value::Object(show(&row)))
         .with("location", format!("{}/v2/images/{id}", call.base))
-        .with("openstack-image-import-methods", "glance-direct")
+        .with("openstack-image-import-methods", cloud.settings.import_methods.join(","))
         .with("openstack-image-store-ids", "file,os_glance_staging_store,os_glance_tasks_store"))
 }
 

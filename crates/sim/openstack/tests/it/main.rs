@@ -5,6 +5,7 @@ mod balancers;
 mod faults;
 mod guests;
 mod identity;
+mod images;
 mod networks;
 mod servers;
 mod world;
