@@ -79,6 +79,20 @@ model! {
         pub properties: BTreeMap<String, Value>,
     }
 
+    /// What became of an import.
+    pub struct ImageTask {
+        /// Its id.
+        pub id: String,
+        /// `pending`, `processing`, `success` or `failure`.
+        pub status: String,
+        /// Why it failed, or how far it is.
+        pub message: String,
+        /// When it began.
+        pub created_at: Option<Time>,
+        /// When it changed last.
+        pub updated_at: Option<Time>,
+    }
+
     /// How data can be brought in.
     pub struct ImportMethods {
         /// The names of the methods, such as `web-download`.
@@ -186,6 +200,13 @@ impl Client {
         self.checked_id(image, &call)?;
         let method = json!({ "method": { "name": "web-download", "uri": url } });
         self.send(&with_body(call, None, &method)?).await.map(drop)
+    }
+
+    /// The imports of an image: one that failed leaves it `queued`, and only its task says why.
+    pub async fn image_tasks(&self, image: &Id<Image>) -> Result<Vec<ImageTask>, Error> {
+        let call = Call::read(Service::Image, format!("{}/tasks", item("images", image)));
+        self.checked_id(image, &call)?;
+        self.read(&call, Some("tasks")).await
     }
 
     /// How data can be brought in: `web-download` is off in many clouds.
