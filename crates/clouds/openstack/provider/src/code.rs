@@ -49,6 +49,12 @@ capstan_controller::codes! {
     NOT_OURS = "E-OS-NOT-OURS", User,
         "a resource in OpenStack has the name of ours and belongs to another management cluster",
         "use another name or namespace for the cluster, or another project";
+    APPLICATION_CREDENTIAL = "E-OS-APP-CREDENTIAL", User,
+        "the application credential of a cluster cannot be made, was deleted or has expired",
+        "if it was deleted, delete the Secret CLUSTER-workload-cloud-config and another is made; to make one, identityRef needs a password or an unrestricted application credential";
+    IMAGE = "E-OS-IMAGE", User,
+        "an image could not be downloaded, or cannot be used",
+        "check the URL in the annotation capstan.dev/openstack-images and that Glance reaches it; it is tried again";
     UNSUPPORTED = "E-OS-UNSUPPORTED", User,
         "the manifest or the cloud lacks a feature that is needed",
         "read the message: it names the field";

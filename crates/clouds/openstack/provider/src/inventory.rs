@@ -8,6 +8,7 @@ use capstan_controller::Client;
 use capstan_object::Key;
 use capstan_openstack_client::block_storage::Volume;
 use capstan_openstack_client::compute::Server;
+use capstan_openstack_client::image::Image;
 use capstan_openstack_client::load_balancer::LoadBalancer;
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup};
 use capstan_openstack_client::{Class, Error};
@@ -35,10 +36,12 @@ enum Kind {
     Network,
     SecurityGroup,
     Volume,
+    ApplicationCredential,
+    Image,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Server,
         Self::LoadBalancer,
         Self::FloatingIp,
@@ -47,6 +50,8 @@ impl Kind {
         Self::Network,
         Self::SecurityGroup,
         Self::Volume,
+        Self::ApplicationCredential,
+        Self::Image,
     ];
 
     fn noun(self) -> &'static str {
@@ -59,6 +64,8 @@ impl Kind {
             Self::Network => "network",
             Self::SecurityGroup => "security group",
             Self::Volume => "volume",
+            Self::ApplicationCredential => "application credential",
+            Self::Image => "image",
         }
     }
 
@@ -72,6 +79,8 @@ impl Kind {
             Self::Network => "Network",
             Self::SecurityGroup => "SecurityGroup",
             Self::Volume => "Volume",
+            Self::ApplicationCredential => "ApplicationCredential",
+            Self::Image => "Image",
         }
     }
 }
@@ -120,6 +129,19 @@ async fn marked(access: &Access) -> Result<(Vec<Marked>, BTreeSet<String>), Erro
     described!(Router, name);
     described!(Network, name);
     described!(SecurityGroup, name);
+    for it in access.application_credentials(now).await?.iter() {
+        // The list has those of all projects of the user.
+        if it.project_id.as_ref() == Some(&access.project.id) {
+            add(Kind::ApplicationCredential, it.id.as_str(), &it.name, mark::held(&it.description));
+        }
+    }
+    for it in access.all::<Image>(now).await?.iter() {
+        // Images that servers were made of are needed to rebuild them.
+        let used = servers.iter().any(|server| server.image_id.0.as_ref() == Some(&it.id));
+        if it.owner == access.project.id && !used {
+            add(Kind::Image, it.id.as_str(), &it.name, it.property(mark::METADATA));
+        }
+    }
     for unavailable in [Kind::LoadBalancer, Kind::Volume] {
         // Clouds exist without Octavia or Cinder.
         let listed = match unavailable {
@@ -300,5 +322,7 @@ async fn remove(access: &Access, thing: &Marked) -> Result<(), Error> {
         Kind::Network => client.delete::<Network>(&id.into()).await.map(drop),
         Kind::SecurityGroup => client.delete::<SecurityGroup>(&id.into()).await.map(drop),
         Kind::Volume => client.delete::<Volume>(&id.into()).await.map(drop),
+        Kind::ApplicationCredential => client.delete_application_credential(&id.into()).await.map(drop),
+        Kind::Image => client.delete::<Image>(&id.into()).await.map(drop),
     }
 }

@@ -15,6 +15,7 @@ mod clouds;
 mod cluster;
 pub mod code;
 pub mod condition;
+mod credentials;
 mod error;
 mod init;
 mod inventory;

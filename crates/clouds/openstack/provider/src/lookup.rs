@@ -1,5 +1,6 @@
 //! What parameters of manifests refer to: an id, or a filter that must match exactly one thing.
 
+use capstan_capi_core::conditions::shortened;
 use capstan_openstack_client::Error;
 use capstan_openstack_client::compute::{Flavor, ServerGroup};
 use capstan_openstack_client::image::{Image, ImageFilter, ImageStatus};
@@ -12,6 +13,9 @@ use serde::Serialize;
 use crate::code;
 use crate::error::CloudError;
 use crate::project::{Access, CATALOG};
+
+/// Ids in a message, at most.
+const SHOWN: usize = 5;
 
 fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
@@ -49,7 +53,11 @@ async fn only(
         several => Err(CloudError::new(
             code::AMBIGUOUS,
             "OpenStackError",
-            format!("{field}: {} {kind}s match {text}; use the id of one", several.len()),
+            format!(
+                "{field}: {} {kind}s match {text}: {}; use the id of one",
+                several.len(),
+                shortened(several, SHOWN)
+            ),
         )),
     }
 }
@@ -174,14 +182,39 @@ pub(crate) async fn image(access: &Access, param: &ImageParam, field: &str) -> R
         return Err(CloudError::new(code::UNSUPPORTED, "InvalidMachineSpec", message));
     }
     let filter = param.filter.as_ref().ok_or_else(|| nothing(field))?;
-    let asked = ImageFilter {
-        name: filter.name.clone(),
-        tag: filter.tags.clone(),
-        status: Some(ImageStatus::Active),
-        ..ImageFilter::default()
+    let asked = ImageFilter { name: filter.name.clone(), tag: filter.tags.clone(), ..ImageFilter::default() };
+    let ask = async {
+        let mut found = access.client.list::<Image>(&asked).await?;
+        found.retain(|it| {
+            // Many databases compare without case.
+            it.status == ImageStatus::Active && filter.name.as_ref().is_none_or(|name| it.name == *name)
+        });
+        Ok(ids(found, |it| it.id.to_string()))
     };
-    let ask = async { Ok(ids(access.client.list::<Image>(&asked).await?, |it| it.id.to_string())) };
-    only(access, "image", field, filter, ask).await
+    let found = only(access, "image", field, filter, ask).await;
+    match found {
+        Err(error) if error.code == code::NOT_FOUND => {
+            Err(unready(access, &asked, field).await?.unwrap_or(error))
+        }
+        found => found,
+    }
+}
+
+/// Why the image of a filter cannot be used yet, if there is one.
+async fn unready(
+    access: &Access,
+    filter: &ImageFilter,
+    field: &str,
+) -> Result<Option<CloudError>, CloudError> {
+    let found = access.client.list::<Image>(filter).await?;
+    let same = found.iter().find(|it| filter.name.as_ref().is_none_or(|name| it.name == *name));
+    Ok(same.map(|image| {
+        let message = format!(
+            "{field}: image {} ({}) is {}: it is used once it is active",
+            image.name, image.id, image.status
+        );
+        CloudError::new(code::NOT_FOUND, "OpenStackError", message)
+    }))
 }
 
 /// A flavor by id or by name.

@@ -9,6 +9,8 @@ use capstan_openstack_client::block_storage::{Volume, VolumeFilter};
 use capstan_openstack_client::compute::{
     Flavor, FlavorFilter, Server, ServerFilter, ServerGroup, ServerGroupFilter,
 };
+use capstan_openstack_client::identity::ApplicationCredential;
+use capstan_openstack_client::image::{Image, ImageFilter};
 use capstan_openstack_client::load_balancer::{
     Listener, LoadBalancer, LoadBalancerFilter, Member, PartFilter, Pool,
 };
@@ -51,12 +53,16 @@ pub(crate) struct Project {
     server_groups: Listing<ServerGroup>,
     volumes: Listing<Volume>,
     flavors: Listing<Flavor>,
+    /// All that the project sees: members cannot list the public ones apart.
+    images: Listing<Image>,
     external: Listing<Network>,
     zones: Listing<String>,
     /// Members by pool; read again when the pool lists others.
     members: Mutex<BTreeMap<String, Vec<Member>>>,
     /// When each load balancer had been changed last, as of the last list of listeners and pools.
     parts: Mutex<BTreeMap<String, Time>>,
+    /// Application credentials by user: unlike everything else they are not the project's.
+    credentials: Mutex<BTreeMap<String, Arc<Listing<ApplicationCredential>>>>,
     /// Answers to filters of manifests, by question.
     lookups: Mutex<BTreeMap<String, Lookup>>,
 }
@@ -101,6 +107,7 @@ listed! {
     ServerGroup: server_groups, _id => ServerGroupFilter::default();
     Volume: volumes, _id => VolumeFilter::default();
     Flavor: flavors, _id => FlavorFilter::default();
+    Image: images, _id => ImageFilter::default();
 }
 
 impl Project {
@@ -121,12 +128,19 @@ impl Project {
             server_groups: Listing::default(),
             volumes: Listing::default(),
             flavors: Listing::default(),
+            images: Listing::default(),
             external: Listing::default(),
             zones: Listing::default(),
             members: Mutex::default(),
             parts: Mutex::default(),
+            credentials: Mutex::default(),
             lookups: Mutex::default(),
         }
+    }
+
+    /// The list of a user's application credentials.
+    pub(crate) fn application_credentials(&self, user: &str) -> Arc<Listing<ApplicationCredential>> {
+        self.credentials.lock().entry(user.to_owned()).or_default().clone()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use capstan_controller::{Call, Outcome};
 use capstan_openstack_client::compute::{NewServerGroup, ServerGroup};
+use capstan_openstack_client::image::Image;
 use capstan_openstack_client::load_balancer::{
     Listener, ListenerChange, LoadBalancer, Member, NewHealthMonitor, NewListener, NewMember, NewPool, Pool,
     ProvisioningStatus,
@@ -15,6 +16,7 @@ use capstan_openstack_client::{Deletion, Error, Id};
 use serde::{Deserialize, Serialize};
 
 use super::balancer::{BalancerOrder, MemberOrder, Monitor};
+use super::image::{self, WantedImage};
 use super::rules::Rule;
 use crate::error::failed;
 use crate::project::{Access, Listed};
@@ -48,6 +50,9 @@ pub enum ClusterCall {
         name_servers: Vec<String>,
         /// First and last addresses.
         pools: Vec<(String, String)>,
+        /// Ports make their addresses from their MAC addresses.
+        #[serde(default)]
+        slaac: bool,
     },
     SetNameServers {
         subnet: String,
@@ -158,6 +163,38 @@ pub enum ClusterCall {
     DeleteServerGroup {
         id: String,
     },
+    /// Makes an application credential for the workload.
+    CreateCredential {
+        name: String,
+        order: Box<CredentialOrder>,
+    },
+    DeleteCredential {
+        id: String,
+    },
+    /// Registers an image without its data.
+    CreateImage {
+        image: Box<WantedImage>,
+        mark: String,
+    },
+    /// Lets Glance download the data of an image.
+    ImportImage {
+        id: String,
+        url: String,
+    },
+    DeleteImage {
+        id: String,
+    },
+}
+
+/// An application credential.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CredentialOrder {
+    /// The number in its name.
+    pub number: u64,
+    pub description: String,
+    /// Names of roles.
+    pub roles: Vec<String>,
+    pub expires: Option<String>,
 }
 
 impl Call for ClusterCall {
@@ -188,7 +225,12 @@ impl Call for ClusterCall {
             | Self::DeleteRouter { id }
             | Self::DeleteNetwork { id }
             | Self::DeleteGroup { id }
-            | Self::DeleteServerGroup { id } => id.clone(),
+            | Self::DeleteServerGroup { id }
+            | Self::DeleteCredential { id }
+            | Self::DeleteImage { id } => id.clone(),
+            Self::CreateImage { image, .. } => format!("image/{}", image.name),
+            Self::ImportImage { id, .. } => format!("import/{id}"),
+            Self::CreateCredential { name, .. } => format!("credential/{name}"),
             Self::CreateServerGroup { name, .. } => format!("servergroup/{name}"),
         }
     }
@@ -235,6 +277,11 @@ impl Call for ClusterCall {
             Self::DeleteGroup { id } => format!("delete-group {id}"),
             Self::CreateServerGroup { name, .. } => format!("create-server-group {name}"),
             Self::DeleteServerGroup { id } => format!("delete-server-group {id}"),
+            Self::CreateCredential { name, .. } => format!("create-credential {name}"),
+            Self::DeleteCredential { id } => format!("delete-credential {id}"),
+            Self::CreateImage { image, .. } => format!("create-image {}", image.name),
+            Self::ImportImage { id, .. } => format!("import-image {id}"),
+            Self::DeleteImage { id } => format!("delete-image {id}"),
         }
     }
 }
@@ -273,6 +320,12 @@ pub(super) async fn forget(call: &ClusterCall, access: &Access) {
         ClusterCall::CreateServerGroup { .. } | ClusterCall::DeleteServerGroup { .. } => {
             access.forget::<ServerGroup>().await;
         }
+        ClusterCall::CreateCredential { .. } | ClusterCall::DeleteCredential { .. } => {
+            access.forget_application_credentials().await;
+        }
+        ClusterCall::CreateImage { .. }
+        | ClusterCall::ImportImage { .. }
+        | ClusterCall::DeleteImage { .. } => access.forget::<Image>().await,
         ClusterCall::CreateBalancer { .. }
         | ClusterCall::CreateListener { .. }
         | ClusterCall::SetAllowed { .. }
@@ -310,7 +363,8 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
             };
             access.put(&client.create::<Network>(&new).await?).await;
         }
-        ClusterCall::CreateSubnet { name, description, network, cidr, name_servers, pools } => {
+        ClusterCall::CreateSubnet { name, description, network, cidr, name_servers, pools, slaac } => {
+            let mode = slaac.then(|| "slaac".to_owned());
             let pools =
                 pools.iter().map(|(start, end)| AllocationPool { start: start.clone(), end: end.clone() });
             let new = NewSubnet {
@@ -321,6 +375,8 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
                 cidr: cidr.clone(),
                 allocation_pools: pools.collect(),
                 dns_nameservers: name_servers.clone(),
+                ipv6_address_mode: mode.clone(),
+                ipv6_ra_mode: mode,
                 ..NewSubnet::default()
             };
             access.put(&client.create::<Subnet>(&new).await?).await;
@@ -397,6 +453,12 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
             access.put(&client.create::<ServerGroup>(&new).await?).await;
         }
         ClusterCall::DeleteServerGroup { id } => delete::<ServerGroup>(id, access).await?,
+        ClusterCall::CreateImage { image, mark } => image::create(image, mark, access).await?,
+        ClusterCall::ImportImage { id, url } => {
+            client.import_image(&id.as_str().into(), url).await?;
+            access.forget::<Image>().await;
+        }
+        ClusterCall::DeleteImage { id } => delete::<Image>(id, access).await?,
         ClusterCall::CreateBalancer { .. }
         | ClusterCall::CreateListener { .. }
         | ClusterCall::SetAllowed { .. }
@@ -404,6 +466,8 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
         | ClusterCall::CreateMonitor { .. }
         | ClusterCall::SetMembers { .. }
         | ClusterCall::DeleteBalancer { .. } => balance(call, access).await?,
+        // Made by the controller, which keeps the secret.
+        ClusterCall::CreateCredential { .. } | ClusterCall::DeleteCredential { .. } => {}
     }
     Ok(())
 }

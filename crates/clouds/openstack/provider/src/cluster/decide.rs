@@ -14,14 +14,15 @@ use jiff::Timestamp;
 
 use super::balancer::{self, Progress};
 use super::call::{ClusterCall, Tagged};
+use super::dual_stack::Second;
 use super::observe::CloudState;
 use super::plan::{self, Group};
 use super::rules::{Groups, Rule, Traffic};
-use super::{OpenStackClusters, bastion, delete, server_groups};
+use super::{OpenStackClusters, bastion, credential, delete, dual_stack, image, server_groups};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
-use crate::mark;
 use crate::project::{LOOK_AGAIN, POLL};
+use crate::{code, mark};
 
 pub(super) type Decision = capstan_controller::Decision<OpenStackClusters>;
 
@@ -112,10 +113,15 @@ fn keep(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     failure_domains(&plan, decision);
     bastion::keep(&plan, decision);
     let failed_group = server_groups::keep(&plan, decision);
+    let failed_credential = credential::keep(&plan, decision);
+    let failed_image = image::keep(&plan, decision);
     if network.is_some() && routed && guarded && reached {
         decision.object.status.initialization = Some(ClusterInitialization { provisioned: true });
-        match failed_group {
-            Some(failure) => set(look, decision, capi::READY, False, "ServerGroupCreateFailed", failure),
+        let failed = failed_group.map(|failure| ("ServerGroupCreateFailed", failure));
+        let failed = failed.or(failed_credential.map(|failure| ("ApplicationCredentialFailed", failure)));
+        let failed = failed.or(failed_image.map(|failure| ("ImageFailed", failure)));
+        match failed {
+            Some((reason, failure)) => set(look, decision, capi::READY, False, reason, failure),
             None => set(look, decision, capi::READY, True, "Provisioned", ""),
         }
     } else {
@@ -172,6 +178,7 @@ fn network(plan: &Plan<'_>, decision: &mut Decision) -> Option<NetworkStatusWith
             cidr: wanted.cidr.clone(),
             name_servers: wanted.dns_nameservers.clone(),
             pools: pools.collect(),
+            slaac: false,
             name: name.clone(),
         };
         creating(plan, decision, condition::NETWORK_READY, reason::SUBNET_FAILED, &call);
@@ -183,7 +190,25 @@ fn network(plan: &Plan<'_>, decision: &mut Decision) -> Option<NetworkStatusWith
         let (subnet, name_servers) = (subnet.id.to_string(), wanted.dns_nameservers.clone());
         decision.call(ClusterCall::SetNameServers { subnet, name_servers });
     }
-    let status = plan::network_status(network, std::slice::from_ref(subnet));
+    let mut subnets = vec![subnet.clone()];
+    match dual_stack::subnet(plan, network, &name) {
+        Ok(None) => {}
+        Ok(Some(Second::Held(held))) => {
+            tagged(plan, decision, Tagged::Subnet, held.id.as_str(), &held.tags);
+            subnets.push(held.clone());
+        }
+        Ok(Some(Second::Missing(call))) => {
+            creating(plan, decision, condition::NETWORK_READY, reason::SUBNET_FAILED, &call);
+            plan.noting(decision, *call, "SuccessfulCreateSubnet", format!("Created subnet {name}-ipv6"));
+            return None;
+        }
+        Err(why) => {
+            let why = format!("{}: {why}", code::REFUSED);
+            set(look, decision, condition::NETWORK_READY, False, reason::SUBNET_FAILED, why);
+            return None;
+        }
+    }
+    let status = plan::network_status(network, &subnets);
     decision.object.status.network = Some(status.clone());
     set(look, decision, condition::NETWORK_READY, True, "NetworkReady", "");
     Some(status)
@@ -233,6 +258,13 @@ fn router(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
         decision.call(call);
         return false;
     }
+    let second = network.and_then(|network| network.subnets.get(1)).filter(|_| dual_stack::is_dual(plan));
+    if let (Some(second), false) = (second, plan.state.attached_ipv6) {
+        let call = ClusterCall::AddInterface { router: router.id.to_string(), subnet: second.id.clone() };
+        creating(plan, decision, condition::ROUTER_READY, reason::ROUTER_FAILED, &call);
+        decision.call(call);
+        return false;
+    }
     set(look, decision, condition::ROUTER_READY, True, "RouterReady", "");
     true
 }
@@ -276,7 +308,8 @@ fn groups(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
         bastion: id(Group::Bastion).filter(|_| bastion),
     };
     let cidrs: Vec<String> = network.subnets.iter().map(|subnet| subnet.cidr.clone()).collect();
-    let traffic = Traffic { spec, groups, ports: &plan::ports(&object.spec), cidrs: &cidrs };
+    let ipv6 = dual_stack::is_dual(plan);
+    let traffic = Traffic { spec, groups, ports: &plan::ports(&object.spec), cidrs: &cidrs, ipv6 };
     for (group, held) in &plan.state.groups {
         if *group == Group::Bastion && !bastion {
             // Rules of the other groups that name it are removed first.

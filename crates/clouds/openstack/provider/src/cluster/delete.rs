@@ -5,12 +5,13 @@ use capstan_capi_types::core::{condition as capi, reason as capi_reason};
 use capstan_controller::{Look, Wait};
 use capstan_object::ConditionStatus::False;
 use capstan_openstack_client::load_balancer::ProvisioningStatus;
+use capstan_openstack_client::network::Subnet;
 use capstan_openstack_types::names::finalizer;
 
 use super::call::ClusterCall;
 use super::decide::{Decision, Plan, set, unusable};
 use super::observe::CloudState;
-use super::{OpenStackClusters, bastion, plan, services};
+use super::{OpenStackClusters, bastion, credential, image, plan, services};
 use crate::project::POLL;
 
 /// Maximum number of names in a message.
@@ -84,8 +85,12 @@ fn calls(look: &Look<OpenStackClusters>, state: &CloudState) -> Vec<ClusterCall>
     }
     if plan::is_managed(spec) {
         let router = state.router.as_ref();
-        if let (Some(router), true) = (router, state.attached) {
-            let subnets = state.subnets.iter().map(|subnet| ClusterCall::RemoveInterface {
+        if let (Some(router), true) = (router, state.attached || state.attached_ipv6) {
+            let joined = |subnet: &&Subnet| match subnet.cidr.contains(':') {
+                true => state.attached_ipv6,
+                false => state.attached,
+            };
+            let subnets = state.subnets.iter().filter(joined).map(|subnet| ClusterCall::RemoveInterface {
                 router: router.id.to_string(),
                 subnet: subnet.id.to_string(),
             });
@@ -103,6 +108,8 @@ fn calls(look: &Look<OpenStackClusters>, state: &CloudState) -> Vec<ClusterCall>
     }
     let server_groups = state.server_groups.values();
     calls.extend(server_groups.map(|id| ClusterCall::DeleteServerGroup { id: id.clone() }));
+    calls.extend(credential::removal(&state.credentials));
+    calls.extend(image::removal(&state.images));
     calls.extend(state.groups.values().map(|group| ClusterCall::DeleteGroup { id: group.id.to_string() }));
     calls
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns: OpenStackClusters, their finalizer, endpoint and status; the network, subnet, router, security groups, load
 //! balancer with its members, and floating IP of their name. Reads: the Cluster that owns it, its OpenStackMachines and
-//! OpenStackServers, the credentials, the cloud. On deletion: all of it goes, after the machines.
+//! OpenStackServers, the credentials, the cloud. On deletion: all of it goes, after the machines. With an annotation also the
+//! application credential of the workload and the Secrets with it.
 //!
 //! ```text
 //! network ─▶ subnet ─┬─▶ router ─▶ interface ─────────┬─▶ floating IP ─▶ endpoint
@@ -13,8 +14,11 @@
 mod balancer;
 mod bastion;
 mod call;
+mod credential;
 mod decide;
 mod delete;
+mod dual_stack;
+mod image;
 mod observe;
 mod plan;
 mod resolve;
@@ -38,6 +42,7 @@ use capstan_provider_kit::{SecretOutline, decisions, infrastructure_of_cluster};
 
 use crate::clouds::{Clouds, Namespace};
 use crate::condition;
+use credential::FreshCredentials;
 
 pub use call::ClusterCall;
 pub use observe::Seen;
@@ -45,11 +50,13 @@ pub use observe::Seen;
 /// The controller of OpenStackClusters.
 pub struct OpenStackClusters {
     clouds: Clouds,
+    /// Secrets of application credentials that are in no Secret yet.
+    fresh: FreshCredentials,
 }
 
 impl OpenStackClusters {
     pub fn new(clouds: Clouds) -> Self {
-        Self { clouds }
+        Self { clouds, fresh: FreshCredentials::default() }
     }
 }
 
@@ -66,7 +73,8 @@ impl Controller for OpenStackClusters {
     type Call = ClusterCall;
 
     fn watches(&self, watches: &mut Watches<OpenStackCluster>) {
-        watches.read::<SecretOutline>();
+        // Those with the application credential are owned.
+        watches.owned::<SecretOutline>();
         watches.read::<OpenStackClusterIdentity>();
         watches.read::<Namespace>();
         watches.read::<Machine>();
@@ -120,7 +128,7 @@ impl Controller for OpenStackClusters {
     }
 
     async fn observe(&self, object: &Arc<OpenStackCluster>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(object, view, &self.clouds).await
+        observe::observe(object, view, (&self.clouds, &self.fresh)).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -130,7 +138,13 @@ impl Controller for OpenStackClusters {
     async fn call(&self, call: &ClusterCall, object: &Arc<OpenStackCluster>, view: &View) -> Outcome {
         let access = self.clouds.access(&object.spec.identity_ref, &object.metadata.namespace, view).await;
         match access {
-            Ok(access) => call::make(call, &access).await,
+            Ok(access) => match call {
+                ClusterCall::CreateCredential { name, order } => {
+                    credential::create(name, order, (object.key(), &self.fresh), &access).await
+                }
+                ClusterCall::DeleteCredential { id } => credential::delete(id, &access).await,
+                call => call::make(call, &access).await,
+            },
             Err(error) => error.outcome(),
         }
     }
@@ -143,5 +157,9 @@ impl Controller for OpenStackClusters {
     ) -> Result<Resolution, ObserveError> {
         let access = self.clouds.access(&object.spec.identity_ref, &object.metadata.namespace, view).await?;
         resolve::resolve(intent, object, view, &access).await
+    }
+
+    fn gone(&self, key: &Key) {
+        self.fresh.forget(key);
     }
 }

@@ -18,6 +18,8 @@ use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta2::{self, NetworkStatusWithSubnets, OpenStackCluster, OpenStackMachine};
 use capstan_openstack_types::{ManagedSecurityGroupName, names};
 
+use super::credential::{self, CredentialState, FreshCredentials};
+use super::image::{self, ImageState};
 use super::plan::{self, Group};
 use super::server_groups;
 use super::services::{self, ServiceBalancer};
@@ -54,6 +56,8 @@ pub struct CloudState {
     pub gateway: Vec<(String, String)>,
     /// The subnet has an interface of the router.
     pub attached: bool,
+    /// So has the IPv6 subnet.
+    pub attached_ipv6: bool,
     /// Ports of the managed network that are neither the router's nor DHCP's.
     pub ports: Vec<Port>,
     /// Load balancers of Services in the managed network, once the cluster is being deleted.
@@ -61,6 +65,10 @@ pub struct CloudState {
     /// The existing network that the manifest refers to.
     pub existing: Option<NetworkStatusWithSubnets>,
     pub groups: BTreeMap<Group, SecurityGroup>,
+    /// Application credentials of the workload.
+    pub credentials: CredentialState,
+    /// Images that the cluster brings along.
+    pub images: ImageState,
     /// Managed server groups: ids by name.
     pub server_groups: BTreeMap<String, String>,
     pub balancer: Option<Balancer>,
@@ -98,7 +106,7 @@ fn cluster_name(meta: &ObjectMeta, cluster: Option<&Cluster>) -> Option<String> 
 pub(super) async fn observe(
     object: &OpenStackCluster,
     view: &View,
-    clouds: &Clouds,
+    clouds: (&Clouds, &FreshCredentials),
 ) -> Result<Seen, ObserveError> {
     let cluster = owners::of::<Cluster>(&object.metadata, view)?;
     let cluster_name = cluster_name(&object.metadata, cluster.as_deref());
@@ -126,7 +134,7 @@ async fn state(
     object: &OpenStackCluster,
     (cluster, bastion, wanted_groups): (&str, Option<&OpenStackServer>, &BTreeMap<String, String>),
     view: &View,
-    clouds: &Clouds,
+    (clouds, fresh): (&Clouds, &FreshCredentials),
 ) -> Result<CloudState, CloudError> {
     let access = clouds.access(&object.spec.identity_ref, &object.metadata.namespace, view).await?;
     let mut state = CloudState::default();
@@ -143,6 +151,8 @@ async fn state(
     }
     of.groups(&mut state).await?;
     state.server_groups = server_groups::observe(object, cluster, wanted_groups, &access).await?;
+    state.credentials = credential::observe(object, cluster, (&access, view), fresh).await?;
+    state.images = image::observe(object, &access, view).await?;
     of.endpoint(&mut state).await?;
     if object.spec.bastion.is_some() || bastion.is_some() || deleting {
         of.bastion_address(bastion, &mut state).await?;
@@ -259,9 +269,16 @@ impl Lookup<'_> {
         let here = ports.iter().filter(|port| port.network_id == network.id);
         let routed =
             |port: &Port| port.device_owner.starts_with("network:") && port.device_owner.contains("router");
-        state.attached = here.clone().any(|port| {
-            routed(port) && state.router.as_ref().is_some_and(|router| port.device_id == router.id.as_str())
-        });
+        let router = state.router.as_ref().map(|router| router.id.as_str()).unwrap_or_default();
+        let interfaces = || here.clone().filter(|port| routed(port) && port.device_id == router);
+        let has = |ipv6: bool| {
+            interfaces().flat_map(|port| &port.fixed_ips).any(|ip| ip.ip_address.contains(':') == ipv6)
+        };
+        (state.attached, state.attached_ipv6) = match state.subnets.iter().all(|it| it.cidr.contains(':')) {
+            // Its only subnet.
+            true => (interfaces().next().is_some(), has(true)),
+            false => (has(false), has(true)),
+        };
         if self.deleting {
             let others = here.filter(|port| !port.device_owner.starts_with("network:"));
             state.ports = others.cloned().collect();
@@ -499,7 +516,9 @@ async fn control_plane(
         let ports = access.all::<Port>(SETTLED).await?;
         let port = ids.unwrap_or_default().iter().find_map(|id| {
             let port = ports.iter().find(|port| port.id.as_str() == id.id)?;
-            let address = port.fixed_ips.first()?.ip_address.clone();
+            // Load balancer and floating IP are of IPv4 wherever there is any.
+            let v4 = port.fixed_ips.iter().find(|ip| !ip.ip_address.contains(':'));
+            let address = v4.or(port.fixed_ips.first())?.ip_address.clone();
             (port.network_id.as_str() == network).then(|| NodePort { port: id.id.clone(), address })
         });
         found.extend(port.map(|port| (meta.name.clone(), port)));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use capstan_controller::{Intent, ObserveError, Resolution, View};
 use capstan_openstack_client::compute::ServerGroup;
+use capstan_openstack_client::image::{Image, ImageStatus};
 use capstan_openstack_client::load_balancer::{Listener, LoadBalancer, Pool};
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup, Subnet};
 use capstan_openstack_types::v1beta2::OpenStackCluster;
@@ -102,6 +103,26 @@ async fn found(call: &ClusterCall, mark: &str, access: &Access) -> Result<(bool,
         }
         ClusterCall::DeleteServerGroup { id } => {
             (access.all::<ServerGroup>(age).await?.iter().any(|it| it.id.as_str() == id), false)
+        }
+        ClusterCall::CreateCredential { name, .. } => {
+            (access.application_credentials(age).await?.iter().any(|it| it.name == *name), true)
+        }
+        ClusterCall::DeleteCredential { id } => {
+            (access.application_credentials(age).await?.iter().any(|it| it.id.as_str() == id), false)
+        }
+        ClusterCall::CreateImage { image, mark } => {
+            let all = access.all::<Image>(age).await?;
+            let made =
+                |it: &Image| it.name == image.name && it.property(mark::METADATA) == Some(mark.as_str());
+            (all.iter().any(made), true)
+        }
+        ClusterCall::ImportImage { id, .. } => {
+            let all = access.all::<Image>(age).await?;
+            let begun = |it: &Image| it.id.as_str() == id && it.status != ImageStatus::Queued;
+            (all.iter().any(begun), true)
+        }
+        ClusterCall::DeleteImage { id } => {
+            (access.all::<Image>(age).await?.iter().any(|it| it.id.as_str() == id), false)
         }
         // Decided anew from the rules as they are. A rule exists once, whoever asks twice.
         ClusterCall::AddRules { .. }

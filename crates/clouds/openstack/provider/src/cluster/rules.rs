@@ -100,6 +100,8 @@ pub(super) struct Traffic<'a> {
     pub ports: &'a [u16],
     /// Ranges of the cluster's subnets.
     pub cidrs: &'a [String],
+    /// What is let in by IPv4 is let in by IPv6 too. CAPO has no rules of IPv6.
+    pub ipv6: bool,
 }
 
 impl Traffic<'_> {
@@ -110,11 +112,13 @@ impl Traffic<'_> {
         match group {
             ManagedSecurityGroupName::ControlPlane => {
                 self.control_plane(&mut rules);
+                self.both_families(&mut rules);
                 self.own(&spec.control_plane_nodes_security_group_rules, &mut rules);
                 self.own(&spec.cluster_nodes_security_group_rules, &mut rules);
             }
             ManagedSecurityGroupName::Worker => {
                 self.worker(&mut rules);
+                self.both_families(&mut rules);
                 self.own(&spec.worker_nodes_security_group_rules, &mut rules);
                 self.own(&spec.cluster_nodes_security_group_rules, &mut rules);
             }
@@ -128,6 +132,21 @@ impl Traffic<'_> {
             }
         }
         once
+    }
+
+    /// Adds the rules of IPv6. Ranges are of one family, and there is no rule for another's.
+    fn both_families(&self, rules: &mut Vec<Rule>) {
+        if !self.ipv6 {
+            return;
+        }
+        let v6 = |rule: &Rule| Rule { ethertype: "IPv6".to_owned(), ..rule.clone() };
+        let open = rules.iter().filter(|rule| rule.direction == "ingress" && rule.remote_prefix.is_none());
+        let mut more: Vec<Rule> = open.map(v6).collect();
+        for rule in rules.iter().filter(|rule| rule.remote_prefix.is_some()) {
+            let ranges = self.cidrs.iter().filter(|cidr| cidr.contains(':'));
+            more.extend(ranges.map(|range| v6(rule).with_remote_prefix(range)));
+        }
+        rules.append(&mut more);
     }
 
     fn control_plane(&self, rules: &mut Vec<Rule>) {
@@ -238,7 +257,7 @@ mod tests {
     fn rules(spec: &ManagedSecurityGroups, group: ManagedSecurityGroupName, bastion: bool) -> Vec<String> {
         let groups = Groups { control_plane: "cp", worker: "w", bastion: bastion.then_some("b") };
         let cidrs = ["10.6.0.0/24".to_owned()];
-        shown(&Traffic { spec, groups, ports: &[6443, 9345], cidrs: &cidrs }.rules(group))
+        shown(&Traffic { spec, groups, ports: &[6443, 9345], cidrs: &cidrs, ipv6: false }.rules(group))
     }
 
     #[test]
@@ -273,6 +292,24 @@ mod tests {
             rules(&all, ControlPlane, false),
             ["ingress tcp 6443-6443", "ingress tcp 9345-9345", "ingress  cp", "ingress  w"]
         );
+    }
+
+    #[test]
+    fn a_dual_stack_cluster_lets_in_by_both_families_what_it_lets_in() {
+        let spec = ManagedSecurityGroups::default();
+        let groups = Groups { control_plane: "cp", worker: "w", bastion: None };
+        let cidrs = ["10.6.0.0/24".to_owned(), "fd00::/64".to_owned()];
+        let traffic = Traffic { spec: &spec, groups, ports: &[6443], cidrs: &cidrs, ipv6: true };
+        for group in [ControlPlane, Worker] {
+            let rules = traffic.rules(group);
+            let of = |ethertype: &str| rules.iter().filter(|rule| rule.ethertype == ethertype).count();
+            assert_eq!(of("IPv4"), of("IPv6"));
+            let mixed = |rule: &&Rule| {
+                let range = rule.remote_prefix.as_ref();
+                range.is_some_and(|range| range.contains(':') != (rule.ethertype == "IPv6"))
+            };
+            assert_eq!(rules.iter().find(mixed), None);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use capstan_guest::{Site, SiteOptions};
 use capstan_openstack_client::config::Clouds;
 use capstan_openstack_client::{Client, Clock, Cloud as Settings, Policy, Transport, TransportError};
 use capstan_openstack_provider::Connect;
-use capstan_sim_openstack::{Endpoints, Layout, Settings as CloudSettings, Simulator};
+use capstan_sim_openstack::{Endpoints, HostLayout, Layout, Settings as CloudSettings, Simulator};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 
@@ -26,6 +26,10 @@ pub struct Cloud {
     pub site: Site,
     env: Env,
 }
+
+/// The size of a host.
+const HOST: HostLayout =
+    HostLayout { name: String::new(), zone: String::new(), vcpus: 64, memory_mib: 262_144, disk_gib: 4_000 };
 
 struct InProcess(Simulator);
 
@@ -62,12 +66,18 @@ pub fn clouds_yaml() -> String {
 }
 
 impl Cloud {
-    /// A small cloud with two zones; its time goes by as long as the runtime that it is made in.
-    pub fn new(env: &Env, settings: CloudSettings) -> Self {
+    /// A small cloud with two or three zones; its time goes by as long as the runtime that it is made in.
+    pub fn new(env: &Env, settings: CloudSettings, third_zone: bool) -> Self {
         let site = Site::new(env.clone(), SiteOptions { heartbeat: None, ..SiteOptions::default() });
         let mut layout = Layout::small(&["v1.35.0", "v1.36.0"]);
         for user in &mut layout.users {
             user.password = PASSWORD.to_owned();
+        }
+        if third_zone {
+            for region in &mut layout.regions {
+                let host = HostLayout { name: "az3-host1".to_owned(), zone: "az3".to_owned(), ..HOST };
+                region.hosts.push(host);
+            }
         }
         let simulator = Simulator::new(env.clone(), &layout, settings, Some(Arc::new(site.clone())));
         simulator.set_endpoints(Endpoints::shared(URL, &simulator.regions()));
@@ -79,9 +89,13 @@ impl Cloud {
     /// The tenant by hand.
     pub fn client(&self) -> Client {
         let clouds = Clouds::parse(&clouds_yaml(), None, None).expect("clouds.yaml");
-        let cloud = clouds.cloud(Some(TENANT), None).expect("a cloud");
+        self.client_of(clouds.cloud(Some(TENANT), None).expect("a cloud"))
+    }
+
+    /// A client with other credentials.
+    pub fn client_of(&self, settings: Settings) -> Client {
         let transport = Arc::new(InProcess(self.simulator.clone()));
-        Client::with_clock(cloud, transport, Policy::default(), self.clock())
+        Client::with_clock(settings, transport, Policy::default(), self.clock())
     }
 
     /// What the tenant has of a kind, by name.

@@ -148,36 +148,37 @@ fn servers_boot_from_volumes_with_more_disks_tags_trunks_and_metadata() {
     goes_well(&Script { bare: true, change: Some(change), ..Script::of(&[Create, Check(complete), Delete]) });
 }
 
+/// Somebody makes a network `theirs` with a subnet and a router.
+pub fn prepare_network<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let client = cloud.client();
+        let new = NewNetwork { name: "theirs".to_owned(), ..NewNetwork::default() };
+        let network: Network = client.create(&new).await.map_err(failed)?;
+        let new = NewSubnet {
+            network_id: network.id.clone(),
+            name: "theirs".to_owned(),
+            ip_version: 4,
+            cidr: "10.7.0.0/24".to_owned(),
+            ..NewSubnet::default()
+        };
+        let subnet: Subnet = client.create(&new).await.map_err(failed)?;
+        let filter = NetworkFilter { is_external: Some(true), ..NetworkFilter::default() };
+        let external = client.list::<Network>(&filter).await.map_err(failed)?;
+        let gateway = ExternalGateway { network_id: external[0].id.clone(), ..ExternalGateway::default() };
+        let new = NewRouter {
+            name: "theirs".to_owned(),
+            external_gateway_info: Some(gateway),
+            ..NewRouter::default()
+        };
+        let router: Router = client.create(&new).await.map_err(failed)?;
+        client.add_router_interface(&router.id, &subnet.id).await.map_err(failed)?;
+        cloud.simulator.forgive();
+        Ok(())
+    })
+}
+
 #[test]
 fn an_existing_network_is_used_and_stays() {
-    fn prepare<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
-        Box::pin(async move {
-            let client = cloud.client();
-            let new = NewNetwork { name: "theirs".to_owned(), ..NewNetwork::default() };
-            let network: Network = client.create(&new).await.map_err(failed)?;
-            let new = NewSubnet {
-                network_id: network.id.clone(),
-                name: "theirs".to_owned(),
-                ip_version: 4,
-                cidr: "10.7.0.0/24".to_owned(),
-                ..NewSubnet::default()
-            };
-            let subnet: Subnet = client.create(&new).await.map_err(failed)?;
-            let filter = NetworkFilter { is_external: Some(true), ..NetworkFilter::default() };
-            let external = client.list::<Network>(&filter).await.map_err(failed)?;
-            let gateway =
-                ExternalGateway { network_id: external[0].id.clone(), ..ExternalGateway::default() };
-            let new = NewRouter {
-                name: "theirs".to_owned(),
-                external_gateway_info: Some(gateway),
-                ..NewRouter::default()
-            };
-            let router: Router = client.create(&new).await.map_err(failed)?;
-            client.add_router_interface(&router.id, &subnet.id).await.map_err(failed)?;
-            cloud.simulator.forgive();
-            Ok(())
-        })
-    }
     fn change(body: &mut Value) {
         changed(body, "OpenStackCluster", |spec| {
             spec.as_object_mut().expect("a spec").remove("managedSubnets");
@@ -185,7 +186,7 @@ fn an_existing_network_is_used_and_stays() {
             spec["subnets"] = json!([{"filter": {"name": "theirs"}}]);
         });
     }
-    let story = Script { change: Some(change), ..Script::of(&[Before(prepare), Create, Delete]) };
+    let story = Script { change: Some(change), ..Script::of(&[Before(prepare_network), Create, Delete]) };
     goes_well(&story);
 }
 

@@ -3,7 +3,9 @@
 
 mod check;
 mod cloud;
+mod credentials;
 mod features;
+mod images;
 #[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]
 mod lives;
 mod manifests;

@@ -25,7 +25,7 @@ pub fn secrets() -> KindName {
     KindName::namespaced("", "v1", "Secret", "secrets")
 }
 
-fn kind(name: &str) -> KindName {
+pub fn kind(name: &str) -> KindName {
     let known = [
         KindName::of::<Cluster>(),
         KindName::of::<OpenStackCluster>(),

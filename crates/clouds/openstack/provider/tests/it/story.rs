@@ -61,6 +61,10 @@ pub struct Script {
     pub bare: bool,
     /// What is different from the example.
     pub change: Option<fn(&mut Value)>,
+    /// What is applied in place of the example.
+    pub template: Option<fn() -> Vec<(KindName, Value)>>,
+    /// The cloud has a third availability zone.
+    pub third_zone: bool,
     /// The load balancer has the control plane as members.
     pub members: bool,
     /// Servers that are no machines.
@@ -75,6 +79,8 @@ impl Script {
             settings: Settings::default(),
             bare: false,
             change: None,
+            template: None,
+            third_zone: false,
             members: true,
             guests: 0,
         }
@@ -104,7 +110,10 @@ async fn create(world: &World<'_>, story: &Script) -> Result<(), Violation> {
     let user = world.user()?;
     let secret = manifests::credentials(NAMESPACE);
     user.create(&manifests::secrets(), NAMESPACE, &secret).await.map_err(failed)?;
-    let mut all = manifests::example(story.shape);
+    let mut all = match story.template {
+        Some(template) => template(),
+        None => manifests::example(story.shape),
+    };
     if story.bare {
         all.retain(|(_, body)| !matches!(body["kind"].as_str(), Some("ClusterResourceSet" | "ConfigMap")));
     } else {
@@ -206,7 +215,7 @@ impl Scenario for Script {
     type Outside = Cloud;
 
     fn outside(&self, env: &Env) -> Cloud {
-        Cloud::new(env, self.settings.clone())
+        Cloud::new(env, self.settings.clone(), self.third_zone)
     }
 
     fn controllers(&self, cloud: &Cloud, runtime: &mut Runtime) {
