@@ -31,10 +31,29 @@ const CONTROL_PLANE: &str = "OPENSTACK_CONTROL_PLANE_MACHINE_FLAVOR";
 const WORKERS: &str = "OPENSTACK_NODE_MACHINE_FLAVOR";
 const ZONE: &str = "OPENSTACK_FAILURE_DOMAIN";
 
-pub(crate) const FLAVORS: &[Flavor] = &[Flavor {
-    name: "",
-    template: include_str!("../../../../../templates/openstack/cluster-template.yaml"),
-}];
+macro_rules! flavor {
+    ($name:literal, $file:literal) => {
+        Flavor {
+            name: $name,
+            template: include_str!(concat!(
+                "../../../../../templates/openstack/cluster-template",
+                $file,
+                ".yaml"
+            )),
+        }
+    };
+}
+
+pub(crate) const FLAVORS: &[Flavor] = &[
+    flavor!("", ""),
+    flavor!("bastion", "-bastion"),
+    flavor!("boot-from-volume", "-boot-from-volume"),
+    flavor!("dual-stack", "-dual-stack"),
+    flavor!("existing-network", "-existing-network"),
+    flavor!("kube-vip", "-kube-vip"),
+    flavor!("multi-az", "-multi-az"),
+    flavor!("without-lb", "-without-lb"),
+];
 
 const FIELDS: &[CredentialField] =
     &[CredentialField { field: CLOUDS, variable: "OS_CLIENT_CONFIG_FILE", secret: false, is_file: true }];

@@ -13,6 +13,7 @@ mod orphans;
 mod silent;
 mod stories;
 mod story;
+mod templates;
 mod wrong;
 
 use mimalloc::MiMalloc;
