@@ -176,8 +176,11 @@ fn dual_stack_gives_every_port_an_address_of_both_families() {
             let client = cloud.client();
             check(cloud.names("subnets").len() == 2, format!("{:?}", cloud.names("subnets")))?;
             let ports = client.list::<Port>(&PortFilter::default()).await.map_err(failed)?;
-            let servers: Vec<&Port> =
-                ports.iter().filter(|port| port.device_owner.starts_with("compute")).collect();
+            // Octavia's are of another project.
+            let servers: Vec<&Port> = ports
+                .iter()
+                .filter(|port| port.device_owner.starts_with("compute") && port.name.starts_with(NAME))
+                .collect();
             let both = |port: &&Port| {
                 let v6 = port.fixed_ips.iter().filter(|ip| ip.ip_address.contains(':')).count();
                 (port.fixed_ips.len(), v6) == (2, 1)

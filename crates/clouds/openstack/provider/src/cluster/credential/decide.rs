@@ -59,6 +59,15 @@ pub(in crate::cluster) fn keep(plan: &Plan<'_>, decision: &mut Decision) -> Opti
         }
         Err(why) => return Some(format!("{}: {why}", code::REFUSED)),
     };
+    if let Some(identity) = &state.forbidden_by {
+        return Some(format!(
+            "{}: OpenStackClusterIdentity {identity} does not allow application credentials for clusters: have annotation {} \
+             set to true on it, or remove annotation {}",
+            code::IDENTITY,
+            super::ALLOWED,
+            super::ROTATION
+        ));
+    }
     let secrets = [&state.secret, &state.resources];
     if let Some(theirs) = secrets.into_iter().flatten().find(|secret| !is_ours(object, secret)) {
         let name = &theirs.metadata.name;

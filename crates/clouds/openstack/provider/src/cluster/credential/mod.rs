@@ -31,6 +31,9 @@ pub(super) use observe::observe;
 
 /// On OpenStackClusters: the cluster has an application credential, which is replaced after this time.
 pub const ROTATION: &str = "capstan.dev/openstack-application-credential";
+/// On OpenStackClusterIdentities, with the value `true`: clusters that use it may have application credentials. Without it
+/// nothing of its user gets into other namespaces.
+const ALLOWED: &str = "capstan.dev/openstack-application-credentials-allowed";
 /// On OpenStackClusters: the number of the next application credential.
 const NEXT: &str = "capstan.dev/openstack-application-credential-next";
 

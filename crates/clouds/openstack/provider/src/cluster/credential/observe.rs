@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_controller::View;
+use capstan_controller::{ObserveError, View};
 use capstan_object::Key;
 use capstan_openstack_client::identity::ApplicationCredential;
+use capstan_openstack_types::v1alpha1::OpenStackClusterIdentity;
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_provider_kit::SecretOutline;
 use jiff::Timestamp;
 
 use super::cloud_config::Reach;
-use super::{Fresh, FreshCredentials, ROLES, prefix, recorded, resources_name, secret_name, wanted};
+use super::{ALLOWED, Fresh, FreshCredentials, ROLES, prefix, recorded, resources_name, secret_name, wanted};
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
 use crate::project::{Access, PENDING, SETTLED};
@@ -27,6 +28,8 @@ pub struct CredentialState {
     pub resources: Option<Arc<SecretOutline>>,
     /// The one that is in no Secret yet.
     pub fresh: Option<Fresh>,
+    /// The OpenStackClusterIdentity that does not allow clusters to have credentials.
+    pub forbidden_by: Option<String>,
     /// The operator's user.
     pub user: String,
     /// The roles that a cluster needs and the operator's token has, sorted.
@@ -51,6 +54,18 @@ impl Held {
     }
 }
 
+/// The identity of the cluster, if it is shared and keeps its credentials to itself.
+fn forbidden_by(object: &OpenStackCluster, view: &View) -> Result<Option<String>, ObserveError> {
+    let reference = &object.spec.identity_ref;
+    if reference.kind != "ClusterIdentity" {
+        return Ok(None);
+    }
+    let identity = view.get::<OpenStackClusterIdentity>(&Key::new("", reference.name.as_str()))?;
+    let allows =
+        |it: &OpenStackClusterIdentity| it.metadata.annotations.get(ALLOWED).is_some_and(|it| it == "true");
+    Ok(Some(reference.name.clone()).filter(|_| !identity.as_deref().is_some_and(allows)))
+}
+
 pub(in crate::cluster) async fn observe(
     object: &OpenStackCluster,
     cluster: &str,
@@ -70,6 +85,7 @@ pub(in crate::cluster) async fn observe(
         secret: view.get(&key(secret_name(cluster)))?,
         resources: view.get(&key(resources_name(cluster)))?,
         fresh: fresh.get(&meta.key()),
+        forbidden_by: forbidden_by(object, view)?,
         user: token.user().id.clone(),
         roles: ROLES.iter().filter(has).map(|role| (*role).to_owned()).collect(),
         reach: Reach::of(access.client.cloud()),

@@ -110,6 +110,14 @@ fn credentials_are_made_rotated_and_cleaned_up() {
 }
 
 #[test]
+fn a_shared_identity_gives_credentials_to_clusters_only_if_it_says_so() {
+    let state = CredentialState { forbidden_by: Some("shared".to_owned()), ..state(&[], None) };
+    let (effects, wrong, _) = decided(&cluster("30d"), state, DAY);
+    assert_eq!(effects, Vec::<String>::new());
+    assert!(wrong.is_some_and(|wrong| wrong.starts_with("E-OS-IDENTITY") && wrong.contains("allowed")));
+}
+
+#[test]
 fn a_number_is_never_used_again() {
     let mut object = cluster("never");
     object.metadata.annotations.insert(NEXT.to_owned(), "7".to_owned());
