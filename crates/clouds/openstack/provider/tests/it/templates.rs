@@ -136,7 +136,7 @@ fn multi_az_spreads_over_three_zones() {
     }
     let shape = Shape { control_plane: 3, workers: 3, version: "v1.36.0" };
     let story = story(|| documents("multi-az"), &[Create, Check(spread), Delete]);
-    becomes_a_cluster(&Script { bare: false, shape, third_zone: true, ..story });
+    becomes_a_cluster(&Script { shape, third_zone: true, ..story });
 }
 
 #[test]
