@@ -26,6 +26,9 @@ pub type CheckResult<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violat
 /// Somebody looks or does something, or a failure is injected, reported and cleared.
 pub type Mishap = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> CheckResult<'a>;
 
+/// What a user applies in place of the example.
+pub type Template = fn() -> Vec<(KindName, Value)>;
+
 /// What a user does, or what befalls the cluster. After each the cluster must become as it is wanted.
 #[derive(Clone, Copy)]
 pub enum Act {
@@ -62,7 +65,7 @@ pub struct Script {
     /// What is different from the example.
     pub change: Option<fn(&mut Value)>,
     /// What is applied in place of the example.
-    pub template: Option<fn() -> Vec<(KindName, Value)>>,
+    pub template: Option<Template>,
     /// The cloud has a third availability zone.
     pub third_zone: bool,
     /// The load balancer has the control plane as members.

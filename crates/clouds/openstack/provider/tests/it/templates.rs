@@ -18,7 +18,7 @@ use crate::cloud::Cloud;
 use crate::features::prepare_network;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::story::Act::{Before, Check, Create, Delete};
-use crate::story::{CheckResult, Script, failed};
+use crate::story::{CheckResult, Script, Template, failed};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../..")
@@ -91,7 +91,7 @@ fn becomes_a_cluster(story: &Script) {
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
-fn story(template: fn() -> Vec<(KindName, Value)>, acts: &[crate::story::Act]) -> Script {
+fn story(template: Template, acts: &[crate::story::Act]) -> Script {
     Script { bare: true, template: Some(template), ..Script::of(acts) }
 }
 

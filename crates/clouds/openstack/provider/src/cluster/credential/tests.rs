@@ -24,8 +24,8 @@ fn start() -> Timestamp {
 }
 
 fn cluster(rotation: &str) -> OpenStackCluster {
-    let mut cluster = OpenStackCluster::default();
-    cluster.metadata = ObjectMeta::named("ns", "c");
+    let mut cluster =
+        OpenStackCluster { metadata: ObjectMeta::named("ns", "c"), ..OpenStackCluster::default() };
     cluster.metadata.uid = "u".to_owned();
     cluster.metadata.annotations.insert(ROTATION.to_owned(), rotation.to_owned());
     cluster
