@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use capstan_controller::Client;
 use capstan_object::Key;
 use capstan_provider_kit::{
-    Amount, CapacityAnswer, CapacityQuestion, Left, PlannedMachine, Quota, Refusal, Size,
+    Amount, CapacityAnswer, CapacityQuestion, Left, OtherLimit, PlannedMachine, Quota, Refusal, Size,
 };
 use capstan_rehearsal::{Load, MachineEventKind, MachineInfo, Preview};
 use serde::Serialize;
@@ -34,9 +34,21 @@ pub struct QuotaUse {
     pub needs: Load,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
+    /// Other limits that machines or clusters of the plan count for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherUse>,
     /// Why the quota is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
+}
+
+/// What the plan needs of a limit besides those of machines, CPUs and memory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherUse {
+    pub what: &'static str,
+    pub needs: u64,
+    pub left: Amount,
 }
 
 /// Titles of the providers that report quota.
@@ -63,7 +75,9 @@ pub async fn check(
         for quota in &quotas {
             let counts = |machine: &MachineInfo| quota.machines.contains(&key(machine));
             let (now, peak) = course.loads(counts, |machine| report.size(machine));
-            let used = QuotaUse::of(quota, more(now, peak));
+            let mut used = QuotaUse::of(quota, more(now, peak));
+            used.others = quota.others.iter().map(|limit| OtherUse::of(limit, course)).collect();
+            used.others.retain(|other| other.needs > 0);
             report.warnings.extend(used.exceeded(quota));
             report.quotas.push(used);
         }
@@ -131,24 +145,36 @@ fn more(now: Load, peak: Load) -> Load {
     }
 }
 
+impl OtherUse {
+    fn of(limit: &OtherLimit, course: &Preview) -> Self {
+        let taken = |machine: &MachineInfo| limit.by_machine.get(&key(machine)).copied().unwrap_or_default();
+        let (now, peak) = course.amounts(taken);
+        let needs = peak.saturating_sub(now).saturating_add(limit.besides);
+        Self { what: limit.what, needs, left: limit.left }
+    }
+}
+
 impl QuotaUse {
     fn of(quota: &Quota, needs: Load) -> Self {
         let scope = quota.scope.clone();
         match &quota.left {
-            Ok(left) => Self { scope, needs, left: Some(*left), unknown: None },
-            Err(why) => Self { scope, needs, left: None, unknown: Some(why.clone()) },
+            Ok(left) => Self { scope, needs, left: Some(*left), others: Vec::new(), unknown: None },
+            Err(why) => Self { scope, needs, left: None, others: Vec::new(), unknown: Some(why.clone()) },
         }
     }
 
     /// (needed, left, unit) of every limit that the cloud reports.
     fn amounts(&self) -> Vec<(u64, Amount, &'static str)> {
-        let Some(left) = self.left else { return Vec::new() };
-        let mut all = vec![(self.needs.machines, left.machines, "machines")];
-        if self.needs.unsized_machines == 0 {
-            all.push((self.needs.size.cpus, left.cpus, "CPUs"));
-            all.push((self.needs.size.memory_mib, left.memory_mib, "MiB of memory"));
+        let mut all = Vec::new();
+        if let Some(left) = self.left {
+            all.push((self.needs.machines, left.machines, "machines"));
+            if self.needs.unsized_machines == 0 {
+                all.push((self.needs.size.cpus, left.cpus, "CPUs"));
+                all.push((self.needs.size.memory_mib, left.memory_mib, "MiB of memory"));
+            }
         }
-        all.into_iter().filter_map(|(needs, left, what)| Some((needs, left?, what))).collect()
+        let known = all.into_iter().filter_map(|(needs, left, what)| Some((needs, left?, what)));
+        known.chain(self.others.iter().map(|other| (other.needs, other.left, other.what))).collect()
     }
 
     /// A warning for every limit that the plan exceeds.
@@ -194,7 +220,8 @@ mod tests {
             memory_mib: memory_mib.map(Amount::Limited),
         };
         let exceeded = capstan_controller::catalogue::OBSERVE;
-        Quota { scope: "project demo".to_owned(), machines: BTreeSet::new(), left: Ok(left), exceeded }
+        let scope = "project demo".to_owned();
+        Quota { scope, machines: BTreeSet::new(), left: Ok(left), others: Vec::new(), exceeded }
     }
 
     fn needs(machines: u64, cpus: u64, memory_mib: u64) -> Load {
@@ -217,5 +244,37 @@ mod tests {
         let lowered = quota(-2, None, None);
         let used_up = QuotaUse::of(&lowered, needs(1, 0, 0)).exceeded(&lowered);
         assert!(used_up[0].contains("1 machines needed, 0 left"), "{used_up:?}");
+    }
+
+    #[test]
+    fn other_limits_count_at_the_peak_of_the_plan_and_besides_its_machines() {
+        let machine = |name: &str| MachineInfo {
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            ..MachineInfo::default()
+        };
+        let step = |what, name| capstan_rehearsal::MachineEvent {
+            seconds: 0,
+            what,
+            machine: machine(name),
+            why: String::new(),
+        };
+        let course = Preview {
+            present: vec![machine("old")],
+            steps: vec![step(MachineEventKind::Created, "new"), step(MachineEventKind::Deleted, "old")],
+            ..Preview::default()
+        };
+        let taken = |name: &str| (Key::new("default", name), 2);
+        let limit = OtherLimit {
+            what: "volumes",
+            left: Amount::Limited(2),
+            by_machine: BTreeMap::from([taken("old"), taken("new")]),
+            besides: 1,
+        };
+        let quota = quota(9, None, None);
+        let mut used = QuotaUse::of(&quota, needs(1, 0, 0));
+        used.others.push(OtherUse::of(&limit, &course));
+        assert_eq!(used.line(), "quota of project demo: 1 of 9 free machines, 3 of 2 free volumes");
+        assert!(used.exceeded(&quota)[0].contains("3 volumes needed, 2 left"), "{used:?}");
     }
 }

@@ -156,8 +156,22 @@ pub struct Quota {
     pub machines: BTreeSet<Key>,
     /// What is left now, or why that is unknown.
     pub left: Result<Left, String>,
+    /// Limits besides those of machines, CPUs and memory.
+    pub others: Vec<OtherLimit>,
     /// Error code if the plan needs more.
     pub exceeded: Code,
+}
+
+/// A limit besides those of machines, CPUs and memory, such as that of volumes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherLimit {
+    /// In the plural, such as "volumes".
+    pub what: &'static str,
+    pub left: Amount,
+    /// What each machine takes as long as it exists; a machine without an entry takes nothing.
+    pub by_machine: BTreeMap<Key, u64>,
+    /// What the plan takes besides its machines, such as for the load balancer of a new cluster.
+    pub besides: u64,
 }
 
 /// What is left of limits; `None` if the cloud does not report it.

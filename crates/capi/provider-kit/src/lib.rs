@@ -42,8 +42,8 @@ mod versions;
 pub use adoption::{Adoption, CredentialRef, Observer};
 pub use boot_data::{BootData, BootDataError, BootDataRef, boot_data};
 pub use capacity::{
-    Amount, Capacity, CapacityAnswer, CapacityQuestion, Left, MachineModel, PlannedMachine, Quota, Refusal,
-    Size,
+    Amount, Capacity, CapacityAnswer, CapacityQuestion, Left, MachineModel, OtherLimit, PlannedMachine,
+    Quota, Refusal, Size,
 };
 pub use capstan_capi_core::secret::{Secret, SecretOutline};
 pub use contract::{Infrastructure, InfrastructureCluster, InfrastructureMachine, InitializationStatus};

@@ -145,6 +145,14 @@ impl Preview {
         }
         (before, peak)
     }
+
+    /// The sum of what machines take of something, at the time of the edit and at its peak after it.
+    pub fn amounts(&self, of: impl Fn(&MachineInfo) -> u64) -> (u64, u64) {
+        // Any number that is added up will do.
+        let taken = |machine: &MachineInfo| Some(Size { cpus: of(machine), memory_mib: 0 });
+        let (now, peak) = self.loads(|_| true, taken);
+        (now.size.cpus, peak.size.cpus)
+    }
 }
 
 fn load(there: &BTreeMap<(&str, &str), Option<Size>>) -> Load {

@@ -155,7 +155,7 @@ impl Target {
 
 impl Account {
     fn quota(&self, machines: BTreeSet<Key>, left: Result<Left, String>) -> Quota {
-        Quota { scope: self.to_string(), machines, left, exceeded: code::QUOTA }
+        Quota { scope: self.to_string(), machines, left, others: Vec::new(), exceeded: code::QUOTA }
     }
 }
 
