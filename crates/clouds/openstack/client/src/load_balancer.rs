@@ -13,7 +13,7 @@ use crate::id::Id;
 use crate::loose::{Time, model, request, words};
 use crate::microversion::Microversion;
 use crate::network::{Network, Port, Subnet};
-use crate::resource::{Deletion, List, Resource, item, resources, verbs, with_body};
+use crate::resource::{Deletion, List, Resource, encoded, item, resources, verbs, with_body};
 use crate::service::Service;
 
 words! {
@@ -464,6 +464,14 @@ impl List for Member {
     }
 }
 
+model! {
+    /// How many load balancers a project may have; Octavia does not report how many it has.
+    pub struct LoadBalancerQuota {
+        /// Load balancers; -1 is without a limit.
+        pub load_balancer: Option<i64>,
+    }
+}
+
 #[derive(Deserialize)]
 struct Versions {
     versions: Vec<Version>,
@@ -518,6 +526,12 @@ impl Client {
             Call::change(Service::LoadBalancer, Method::PUT, members_path(pool), Body::None).idempotent();
         self.checked_id(pool, &call)?;
         self.send(&with_body(call, Some("members"), &members)?).await.map(drop)
+    }
+
+    /// How many load balancers a project may have. Members may ask about their own.
+    pub async fn load_balancer_quota(&self, project: &str) -> Result<LoadBalancerQuota, Error> {
+        let path = format!("lbaas/quotas/{}", encoded(project));
+        self.read(&Call::read(Service::LoadBalancer, path), Some("quota")).await
     }
 
     /// Who carries load balancers out.

@@ -52,9 +52,12 @@ capstan_controller::codes! {
     APPLICATION_CREDENTIAL = "E-OS-APP-CREDENTIAL", User,
         "the application credential of a cluster cannot be made, was deleted or has expired",
         "if it was deleted, delete the Secret CLUSTER-workload-cloud-config and another is made; to make one, identityRef needs a password or an unrestricted application credential";
-    IMAGE = "E-OS-IMAGE", User,
+    IMAGE_IMPORT = "E-OS-IMAGE-IMPORT", User,
         "an image could not be downloaded, or cannot be used",
         "check the URL in the annotation capstan.dev/openstack-images and that Glance reaches it; it is tried again";
+    IMAGE = "E-OS-IMAGE", User,
+        "the image of a machine does not match its Kubernetes version or flavor",
+        "use an image with this Kubernetes version, a larger flavor, or correct the version";
     UNSUPPORTED = "E-OS-UNSUPPORTED", User,
         "the manifest or the cloud lacks a feature that is needed",
         "read the message: it names the field";

@@ -11,6 +11,8 @@
 //! controller: it observes, decides and calls; intents are on the objects before calls are made. What the cloud has is read
 //! by lists of whole projects that all objects share, so that a thousand idle clusters cost as many calls as one.
 
+mod capacity;
+mod catalog;
 mod clouds;
 mod cluster;
 pub mod code;

@@ -9,8 +9,8 @@ use capstan_object::Key;
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
-    Finding, Flavor, Installed, Inventory, OpenedProvider, Provider, ProviderError, ProviderVersions,
-    RunningProvider, Secret, Surveyor, served, within_patience,
+    Capacity, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider, ProviderError,
+    ProviderVersions, RunningProvider, Secret, Surveyor, served, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -92,6 +92,16 @@ impl Provider for OpenStack {
             flags.openstack.then(|| Arc::new(running) as Arc<dyn RunningProvider>)
         });
         Box::pin(std::future::ready(opened))
+    }
+
+    fn model(&self) -> Option<MachineModel> {
+        // Only the cloud knows the sizes of its flavors.
+        let size = |_: &Value| None;
+        Some(MachineModel { kind: "OpenStackMachine", provider_id_prefix: "openstack:///", size })
+    }
+
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(self)
     }
 
     fn flavors(&self) -> &'static [Flavor] {

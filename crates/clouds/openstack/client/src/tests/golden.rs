@@ -12,7 +12,7 @@ use crate::block_storage::{Snapshot, Volume, VolumeType};
 use crate::compute::{ComputeQuota, Flavor, Interface, Keypair, Server, ServerGroup, VolumeAttachment};
 use crate::identity::{ApplicationCredential, Project, Trust};
 use crate::image::Image;
-use crate::load_balancer::{HealthMonitor, Listener, LoadBalancer, Member, Pool};
+use crate::load_balancer::{HealthMonitor, Listener, LoadBalancer, LoadBalancerQuota, Member, Pool};
 use crate::network::{
     FloatingIp, Network, NetworkQuota, Port, Router, RouterInterface, SecurityGroup, SecurityGroupRule,
     SubPort, Subnet, Trunk,
@@ -102,6 +102,7 @@ fn read_answer(service: &str, path: &str, body: &Value) -> Result<usize, String>
         "volume" if below("types") => read::<VolumeType>(body, Some("volume_type"), "volume_types"),
         "volume" if below("snapshots") => read::<Snapshot>(body, Some("snapshot"), "snapshots"),
         "volume" if below("volumes") => read::<Volume>(body, Some("volume"), "volumes"),
+        "load-balancer" if below("quotas") => read::<LoadBalancerQuota>(body, Some("quota"), "quotas"),
         "load-balancer" if below("members") => read::<Member>(body, Some("member"), "members"),
         "load-balancer" if below("pools") => read::<Pool>(body, Some("pool"), "pools"),
         "load-balancer" if below("listeners") => read::<Listener>(body, Some("listener"), "listeners"),

@@ -19,6 +19,7 @@ mod decide;
 mod delete;
 mod dual_stack;
 mod image;
+mod needs;
 mod observe;
 mod plan;
 mod resolve;
@@ -45,6 +46,7 @@ use crate::condition;
 use credential::FreshCredentials;
 
 pub use call::ClusterCall;
+pub(crate) use needs::{Needs, missing, needs};
 pub use observe::Seen;
 
 /// The controller of OpenStackClusters.

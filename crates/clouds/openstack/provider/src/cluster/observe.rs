@@ -168,7 +168,7 @@ async fn state(
 }
 
 /// The external network: the manifest's, or the only one there is.
-async fn external(
+pub(crate) async fn external(
     object: &OpenStackCluster,
     access: &Access,
 ) -> Result<Option<v1beta2::NetworkStatus>, CloudError> {

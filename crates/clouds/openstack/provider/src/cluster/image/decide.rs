@@ -67,7 +67,7 @@ fn bring(plan: &Plan<'_>, image: &WantedImage, decision: &mut Decision) -> Optio
         (ImageStatus::Queued, Some((at, why))) if plan.now().duration_since(*at) < AGAIN => Some(format!(
             "{}: image {} ({}) could not be downloaded from {}: {why}; check the URL and whether Glance reaches it, it is \
              tried again",
-            code::IMAGE,
+            code::IMAGE_IMPORT,
             held.name,
             held.id,
             image.url
@@ -84,7 +84,7 @@ fn bring(plan: &Plan<'_>, image: &WantedImage, decision: &mut Decision) -> Optio
         }
         (ImageStatus::Deactivated, _) => Some(format!(
             "{}: image {} ({}) is deactivated: reactivate it, or delete it and it is registered again",
-            code::IMAGE,
+            code::IMAGE_IMPORT,
             held.name,
             held.id
         )),

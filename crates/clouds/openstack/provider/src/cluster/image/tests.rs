@@ -73,7 +73,7 @@ fn a_failed_import_is_reported_with_the_url_until_it_is_tried_again() {
     assert_eq!(effects, Vec::<String>::new());
     let wrong = wrong.unwrap_or_default();
     assert!(
-        wrong.starts_with("E-OS-IMAGE") && wrong.contains("https://images.example/node.qcow2"),
+        wrong.starts_with("E-OS-IMAGE-IMPORT") && wrong.contains("https://images.example/node.qcow2"),
         "{wrong}"
     );
 }
