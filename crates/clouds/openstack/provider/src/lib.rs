@@ -24,6 +24,7 @@ mod inventory;
 mod listing;
 mod lookup;
 mod machine;
+mod machine_template;
 mod mark;
 mod plugin;
 mod project;
@@ -38,6 +39,7 @@ pub use clouds::{Clouds, Connect, OverNetwork};
 pub use cluster::OpenStackClusters;
 pub use error::CloudError;
 pub use machine::OpenStackMachines;
+pub use machine_template::OpenStackMachineTemplates;
 pub use mark::ANNOTATION as MARK_ANNOTATION;
 pub use plugin::OpenStack;
 pub use server::{OpenStackServers, SERVER_ID};
@@ -47,4 +49,5 @@ pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
     runtime.add(OpenStackClusters::new(clouds.clone()));
     runtime.add(OpenStackServers::new(clouds.clone()));
     runtime.add(OpenStackMachines);
+    runtime.add(OpenStackMachineTemplates::new(clouds.clone()));
 }

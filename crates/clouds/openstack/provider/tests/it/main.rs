@@ -9,6 +9,7 @@ mod features;
 mod images;
 #[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]
 mod lives;
+mod machine_templates;
 mod manifests;
 mod orphans;
 mod silent;
