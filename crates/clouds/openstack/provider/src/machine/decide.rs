@@ -103,6 +103,10 @@ fn is_provisioned(cluster: &OpenStackCluster) -> bool {
 /// Reports the state of the server.
 fn report(look: &Look<OpenStackMachines>, server: &OpenStackServer, decision: &mut Decision) {
     let (from, object) = (&server.status, &mut decision.object);
+    // Where CAPO records it.
+    if let Some(pairs) = server.metadata.annotations.get(names::ADDRESS_PAIRS_ANNOTATION) {
+        object.metadata.annotations.insert(names::ADDRESS_PAIRS_ANNOTATION.to_owned(), pairs.clone());
+    }
     object.status.instance_id.clone_from(&from.instance_id);
     object.status.instance_state.clone_from(&from.instance_state);
     object.status.addresses.clone_from(&from.addresses);

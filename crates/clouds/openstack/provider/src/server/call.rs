@@ -3,9 +3,10 @@
 use capstan_controller::{Call, Intent, ObserveError, Outcome, Resolution, View};
 use capstan_openstack_client::block_storage::Volume;
 use capstan_openstack_client::compute::Server;
-use capstan_openstack_client::network::{NewTrunk, Port, Trunk};
+use capstan_openstack_client::network::{self as neutron, NewTrunk, Port, PortChange, Trunk};
 use capstan_openstack_client::{Deletion, Error, Id};
 use capstan_openstack_types::v1alpha1::OpenStackServer;
+use capstan_openstack_types::v1beta1::AddressPair;
 use capstan_provider_kit::order;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -33,6 +34,10 @@ pub enum ServerCall {
     SetPortTags {
         port: String,
         tags: Vec<String>,
+    },
+    SetAddressPairs {
+        port: String,
+        pairs: Vec<AddressPair>,
     },
     CreateTrunk {
         name: String,
@@ -67,6 +72,7 @@ impl Call for ServerCall {
         match self {
             Self::CreatePort { name, .. } => format!("port/{name}"),
             Self::SetPortTags { port, .. } => format!("tags/{port}"),
+            Self::SetAddressPairs { port, .. } => format!("pairs/{port}"),
             Self::CreateTrunk { name, .. } => format!("trunk/{name}"),
             Self::CreateVolume { name, .. } => format!("volume/{name}"),
             Self::CreateServer { name, .. } => format!("server/{name}"),
@@ -78,13 +84,14 @@ impl Call for ServerCall {
     }
 
     fn journalled(&self) -> bool {
-        !matches!(self, Self::SetPortTags { .. })
+        !matches!(self, Self::SetPortTags { .. } | Self::SetAddressPairs { .. })
     }
 
     fn summary(&self) -> String {
         match self {
             Self::CreatePort { name, .. } => format!("create-port {name}"),
             Self::SetPortTags { port, .. } => format!("set-tags {port}"),
+            Self::SetAddressPairs { port, .. } => format!("set-address-pairs {port}"),
             Self::CreateTrunk { name, .. } => format!("create-trunk {name}"),
             Self::CreateVolume { name, .. } => format!("create-volume {name}"),
             Self::CreateServer { name, .. } => format!("create-server {name}"),
@@ -139,6 +146,15 @@ async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access)
         ServerCall::SetPortTags { port, tags } => {
             let held = client.set_tags::<Port>(&port.as_str().into(), tags).await?;
             access.change::<Port>(port, |item| item.tags = held).await;
+        }
+        ServerCall::SetAddressPairs { port, pairs } => {
+            let pair = |it: &AddressPair| neutron::AddressPair {
+                ip_address: it.ip_address.clone(),
+                mac_address: it.mac_address.clone().unwrap_or_default(),
+            };
+            let pairs = Some(pairs.iter().map(pair).collect());
+            let change = PortChange { allowed_address_pairs: pairs, ..PortChange::default() };
+            access.put(&client.update::<Port>(&port.as_str().into(), &change).await?).await;
         }
         ServerCall::CreateTrunk { name, port } => {
             let new = NewTrunk {
@@ -216,9 +232,10 @@ async fn create_server(
 
 async fn forget(call: &ServerCall, access: &Access) {
     match call {
-        ServerCall::CreatePort { .. } | ServerCall::SetPortTags { .. } | ServerCall::DeletePort { .. } => {
-            access.forget::<Port>().await;
-        }
+        ServerCall::CreatePort { .. }
+        | ServerCall::SetPortTags { .. }
+        | ServerCall::SetAddressPairs { .. }
+        | ServerCall::DeletePort { .. } => access.forget::<Port>().await,
         ServerCall::CreateTrunk { .. } | ServerCall::DeleteTrunk { .. } => {
             access.forget::<Trunk>().await;
             access.forget::<Port>().await;
@@ -273,9 +290,10 @@ pub(super) async fn resolve(
             (all.iter().any(|port| port.id.as_str() == id), false)
         }
         // Decided anew from what is left.
-        ServerCall::SetPortTags { .. } | ServerCall::DeleteTrunk { .. } | ServerCall::DeleteVolume { .. } => {
-            return Ok(Resolution::DidNotHappen);
-        }
+        ServerCall::SetPortTags { .. }
+        | ServerCall::SetAddressPairs { .. }
+        | ServerCall::DeleteTrunk { .. }
+        | ServerCall::DeleteVolume { .. } => return Ok(Resolution::DidNotHappen),
     };
     if there == wanted {
         return Ok(Resolution::happened());

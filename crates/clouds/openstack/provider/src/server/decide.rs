@@ -17,7 +17,7 @@ use capstan_provider_kit::{decide_machine, decisions};
 use super::call::ServerCall;
 use super::observe::{ServerState, is_pending};
 use super::order::{self, PortOrder, ServerOrder};
-use super::{OpenStackServers, SERVER_ID};
+use super::{OpenStackServers, SERVER_ID, address_pairs};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::{LOOK_AGAIN, POLL};
@@ -63,7 +63,10 @@ fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
         decision.object.status.resources = Some(ServerResources { ports });
     }
     match (&state.server, &state.resolved) {
-        (Some(server), _) => report(look, decision, server, &ports),
+        (Some(server), _) => {
+            report(look, decision, server, &ports);
+            keep_address_pairs(look, decision, state);
+        }
         (None, Some(Ok(resolved))) => create(look, decision, state, resolved),
         (None, Some(Err(error))) => unusable(look, decision, error),
         (None, None) => {
@@ -200,6 +203,25 @@ fn report(look: &Look<OpenStackServers>, decision: &mut Decision, server: &Serve
         }
     }
     decision.again_in(if is_pending(server) { POLL } else { LOOK_AGAIN });
+}
+
+/// Gives live ports their allowed address pairs. A port that Neutron refuses to change keeps nothing else from happening.
+fn keep_address_pairs(look: &Look<OpenStackServers>, decision: &mut Decision, state: &ServerState) {
+    let Some(pairs) = &look.seen.pairs else { return };
+    let outdated = address_pairs::outdated(pairs, &state.ports, &mark::of(&look.object.metadata));
+    if outdated.is_empty() {
+        return address_pairs::record(&mut decision.object, pairs);
+    }
+    for (port, pairs) in outdated {
+        let done = format!("Set allowed address pairs of port {port}");
+        let failed = format!("Allowed address pairs of port {port} were not set");
+        decision
+            .best_effort_noting(
+                Effect::Call(ServerCall::SetAddressPairs { port, pairs }),
+                Note::normal("AllowedAddressPairsSet", "Update", done),
+            )
+            .or_noting(Note::warning("AllowedAddressPairsFailed", "Update", failed));
+    }
 }
 
 /// The server goes first, then what it used.

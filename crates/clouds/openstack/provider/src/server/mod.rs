@@ -1,7 +1,8 @@
 //! `OpenStackServer`: a server with its ports, trunks and volumes. OpenStackMachines and bastions have one each.
 //!
 //! Owns: OpenStackServers, their finalizer and status; the server, ports, trunks and volumes of their name and mark. Reads:
-//! the Cluster, the Secret with the boot data, the credentials, the cloud.
+//! the Cluster, the OpenStackMachine and its template for allowed address pairs, the Secret with the boot data, the
+//! credentials, the cloud.
 //!
 //! ```text
 //! filters ─▶ ids in status ─▶ ports, volumes ─▶ server ─▶ runs ─▶ seen each minute in a list of the whole project
@@ -9,6 +10,7 @@
 //!
 //! A server that existed and is gone is reported and never created again: the owner of the Machine replaces it.
 
+mod address_pairs;
 mod call;
 mod decide;
 mod observe;
@@ -23,6 +25,7 @@ use capstan_controller::{
 };
 use capstan_object::Object;
 use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackServer};
+use capstan_openstack_types::v1beta2::{OpenStackMachine, OpenStackMachineTemplate};
 use capstan_provider_kit::{SecretOutline, decisions};
 
 use crate::clouds::{Clouds, Namespace};
@@ -61,6 +64,16 @@ impl Controller for OpenStackServers {
         watches.read::<OpenStackClusterIdentity>();
         watches.read::<Namespace>();
         watches.index_label::<OpenStackServer>(label::CLUSTER_NAME);
+        watches.related::<OpenStackMachine>(|change, _| match address_pairs::has_changed(change) {
+            true => change.latest().map(|machine| machine.key()).into_iter().collect(),
+            false => Vec::new(),
+        });
+        watches.related::<OpenStackMachineTemplate>(|change, caches| {
+            address_pairs::machines_of(change, |namespace| {
+                let machines = caches.of::<OpenStackMachine>().and_then(|machines| machines.list(namespace));
+                machines.unwrap_or_default()
+            })
+        });
         watches.related::<Cluster>(|change, caches| {
             let Some(cluster) = change.latest().filter(|_| paused::concerns_members(change)) else {
                 return Vec::new();

@@ -1,6 +1,7 @@
 //! What a decision about an OpenStackServer is based on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_types::core::{Cluster, label};
 use capstan_controller::{ObserveError, View};
@@ -14,7 +15,8 @@ use capstan_openstack_types::v1beta1::{PortOpts, ResolvedPortSpec};
 use capstan_openstack_types::v1beta2::{ResolvedFixedIP, SubnetParam};
 use capstan_provider_kit::{BootData, BootDataError};
 
-use super::{known_id, order};
+use super::address_pairs::PairsState;
+use super::{address_pairs, known_id, order};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
@@ -25,6 +27,8 @@ use crate::{code, lookup};
 #[derive(Debug)]
 pub struct Seen {
     pub cloud: Result<ServerState, CloudError>,
+    /// Allowed address pairs of the ports; `None` if nothing says so.
+    pub pairs: Option<PairsState>,
     /// The boot data; `None` while no server is to be created, or if it has none.
     pub boot_data: Option<Result<BootData, BootDataError>>,
 }
@@ -65,7 +69,8 @@ pub(super) async fn observe(
     view: &View,
     clouds: &Clouds,
 ) -> Result<Seen, ObserveError> {
-    let cloud = state(object, view, clouds).await;
+    let pairs = address_pairs::observe(object, view)?;
+    let cloud = state(object, pairs.as_ref(), view, clouds).await;
     let mut boot_data = None;
     let unmade = cloud.as_ref().is_ok_and(|state| state.server.is_none()) && known_id(object).is_none();
     if let Some(reference) = object.spec.user_data_ref.as_ref().filter(|_| unmade)
@@ -74,16 +79,25 @@ pub(super) async fn observe(
         let secret = Key::new(object.metadata.namespace.as_str(), reference.name.as_str());
         boot_data = Some(BootData::observe(&secret, view).await);
     }
-    Ok(Seen { cloud, boot_data })
+    Ok(Seen { cloud, pairs, boot_data })
 }
 
-async fn state(object: &OpenStackServer, view: &View, clouds: &Clouds) -> Result<ServerState, CloudError> {
+async fn state(
+    object: &OpenStackServer,
+    pairs: Option<&PairsState>,
+    view: &View,
+    clouds: &Clouds,
+) -> Result<ServerState, CloudError> {
     let meta = &object.metadata;
     let access = clouds.access(&object.spec.identity_ref, &meta.namespace, view).await?;
     let mark = mark::of(meta);
     let mut state = ServerState::default();
     // Who has nothing yet needs no lists of what there is, except after a loss of status.
-    state.ports = ports(object, &mark, &access).await?;
+    state.ports = ports(object, &mark, SETTLED, &access).await?;
+    if pairs.is_some_and(|pairs| !address_pairs::outdated(pairs, &state.ports, &mark).is_empty()) {
+        // Pairs are replaced as a whole: what others added since the list was made must not be lost.
+        state.ports = ports(object, &mark, PENDING, &access).await?;
+    }
     state.server = server(object, &mark, &state.ports, &access).await?;
     let known = object.status.resolved.clone().filter(|resolved| !resolved.image_id.is_empty());
     if state.server.is_none() && known_id(object).is_none() && !meta.is_deleting() {
@@ -108,9 +122,10 @@ async fn state(object: &OpenStackServer, view: &View, clouds: &Clouds) -> Result
 async fn ports(
     object: &OpenStackServer,
     mark: &str,
+    age: Duration,
     access: &Access,
 ) -> Result<Vec<Option<Port>>, CloudError> {
-    let all = access.all::<Port>(SETTLED).await?;
+    let all = access.all::<Port>(age).await?;
     let known =
         object.status.resources.as_ref().map(|resources| resources.ports.as_slice()).unwrap_or_default();
     let find = |(index, spec): (usize, &PortOpts)| {
