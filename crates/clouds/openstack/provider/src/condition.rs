@@ -18,6 +18,11 @@ pub const ENDPOINT_READY: &str = "APIEndpointReady";
 /// On OpenStackMachines and OpenStackServers: the server runs.
 pub const INSTANCE_READY: &str = "InstanceReady";
 
+/// On OpenStackServers: the floating IP that it claims from a pool leads to it.
+pub const FLOATING_IP_READY: &str = "FloatingAddressFromPoolReady";
+/// On OpenStackFloatingIPPools: claims get addresses.
+pub const POOL_READY: &str = "OpenstackFloatingIPPoolReadyCondition";
+
 /// Sets both conditions of a machine or a server, which differ in nothing.
 pub(crate) fn set_instance<C: Controller>(
     look: &Look<C>,
@@ -46,4 +51,11 @@ pub(crate) mod reason {
     pub const STATE_ERROR: &str = "InstanceStateError";
     pub const DELETED: &str = "InstanceDeleted";
     pub const NOT_READY: &str = "InstanceNotReady";
+    pub const READY: &str = "Ready";
+    pub const OPENSTACK_ERROR: &str = "OpenStackError";
+    pub const NO_NETWORK: &str = "UnableToFindNetwork";
+    pub const MAX_IPS: &str = "MaxIPsReached";
+    pub const ADDRESSES_IN_USE: &str = "AddressesInUse";
+    pub const WAITING_FOR_IPAM: &str = "WaitingForIPAMProvider";
+    pub const FLOATING_IP_ERROR: &str = "FloatingIPError";
 }

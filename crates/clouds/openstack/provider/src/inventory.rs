@@ -12,7 +12,7 @@ use capstan_openstack_client::image::Image;
 use capstan_openstack_client::load_balancer::LoadBalancer;
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup};
 use capstan_openstack_client::{Class, Error};
-use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackServer};
+use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackFloatingIPPool, OpenStackServer};
 use capstan_openstack_types::v1beta2::{OpenStackCluster, OpenStackIdentityReference};
 use capstan_provider_kit::{
     Counted, Difference, DifferenceKind, Drift, Inventory, Kept, ProviderError, Removed, Secret, Unrecorded,
@@ -166,9 +166,14 @@ async fn marked(access: &Access) -> Result<(Vec<Marked>, BTreeSet<String>), Erro
 }
 
 /// Marks of objects, as things in the cloud carry them.
-fn recorded(clusters: &[OpenStackCluster], servers: &[OpenStackServer]) -> BTreeSet<String> {
-    let clusters = clusters.iter().map(|it| mark::of(&it.metadata));
-    clusters.chain(servers.iter().map(|it| mark::of(&it.metadata))).collect()
+fn recorded(
+    clusters: &[OpenStackCluster],
+    servers: &[OpenStackServer],
+    pools: &[OpenStackFloatingIPPool],
+) -> BTreeSet<String> {
+    let clusters = clusters.iter().map(|it| &it.metadata);
+    let servers = servers.iter().map(|it| &it.metadata);
+    clusters.chain(servers).chain(pools.iter().map(|it| &it.metadata)).map(mark::of).collect()
 }
 
 /// The Secret that a reference leads to. Namespaces are not checked: nothing is created.
@@ -192,7 +197,8 @@ async fn compare(clouds: &Clouds, client: &Client, namespace: &str) -> Result<Dr
     };
     let servers = served::<OpenStackServer>(client, "").await?.unwrap_or_default();
     let identities = served::<OpenStackClusterIdentity>(client, "").await?.unwrap_or_default();
-    let known = recorded(&clusters, &servers);
+    let pools = served::<OpenStackFloatingIPPool>(client, "").await?.unwrap_or_default();
+    let known = recorded(&clusters, &servers, &pools);
     let mut found = BTreeSet::new();
     let mut present = BTreeSet::new();
     let mut projects: Vec<Arc<Project>> = Vec::new();

@@ -19,6 +19,7 @@ pub mod code;
 pub mod condition;
 mod credentials;
 mod error;
+mod floating_ip_pool;
 mod init;
 mod inventory;
 mod listing;
@@ -38,6 +39,7 @@ use capstan_controller::Runtime;
 pub use clouds::{Clouds, Connect, OverNetwork};
 pub use cluster::OpenStackClusters;
 pub use error::CloudError;
+pub use floating_ip_pool::OpenStackFloatingIPPools;
 pub use machine::OpenStackMachines;
 pub use machine_template::OpenStackMachineTemplates;
 pub use mark::ANNOTATION as MARK_ANNOTATION;
@@ -49,5 +51,6 @@ pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
     runtime.add(OpenStackClusters::new(clouds.clone()));
     runtime.add(OpenStackServers::new(clouds.clone()));
     runtime.add(OpenStackMachines);
+    runtime.add(OpenStackFloatingIPPools::new(clouds.clone()));
     runtime.add(OpenStackMachineTemplates::new(clouds.clone()));
 }

@@ -3,7 +3,9 @@
 use capstan_controller::{Call, Intent, ObserveError, Outcome, Resolution, View};
 use capstan_openstack_client::block_storage::Volume;
 use capstan_openstack_client::compute::Server;
-use capstan_openstack_client::network::{self as neutron, NewTrunk, Port, PortChange, Trunk};
+use capstan_openstack_client::network::{
+    self as neutron, FloatingIp, FloatingIpChange, NewTrunk, Port, PortChange, Trunk,
+};
 use capstan_openstack_client::{Deletion, Error, Id};
 use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta1::AddressPair;
@@ -39,6 +41,10 @@ pub enum ServerCall {
         port: String,
         pairs: Vec<AddressPair>,
     },
+    AssociateAddress {
+        address: String,
+        port: String,
+    },
     CreateTrunk {
         name: String,
         port: String,
@@ -73,6 +79,7 @@ impl Call for ServerCall {
             Self::CreatePort { name, .. } => format!("port/{name}"),
             Self::SetPortTags { port, .. } => format!("tags/{port}"),
             Self::SetAddressPairs { port, .. } => format!("pairs/{port}"),
+            Self::AssociateAddress { address, .. } => format!("floatingip/{address}"),
             Self::CreateTrunk { name, .. } => format!("trunk/{name}"),
             Self::CreateVolume { name, .. } => format!("volume/{name}"),
             Self::CreateServer { name, .. } => format!("server/{name}"),
@@ -84,7 +91,10 @@ impl Call for ServerCall {
     }
 
     fn journalled(&self) -> bool {
-        !matches!(self, Self::SetPortTags { .. } | Self::SetAddressPairs { .. })
+        !matches!(
+            self,
+            Self::SetPortTags { .. } | Self::SetAddressPairs { .. } | Self::AssociateAddress { .. }
+        )
     }
 
     fn summary(&self) -> String {
@@ -92,6 +102,7 @@ impl Call for ServerCall {
             Self::CreatePort { name, .. } => format!("create-port {name}"),
             Self::SetPortTags { port, .. } => format!("set-tags {port}"),
             Self::SetAddressPairs { port, .. } => format!("set-address-pairs {port}"),
+            Self::AssociateAddress { address, port } => format!("associate {address} with {port}"),
             Self::CreateTrunk { name, .. } => format!("create-trunk {name}"),
             Self::CreateVolume { name, .. } => format!("create-volume {name}"),
             Self::CreateServer { name, .. } => format!("create-server {name}"),
@@ -156,6 +167,12 @@ async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access)
             let change = PortChange { allowed_address_pairs: pairs, ..PortChange::default() };
             access.put(&client.update::<Port>(&port.as_str().into(), &change).await?).await;
         }
+        ServerCall::AssociateAddress { address, port } => {
+            let change = FloatingIpChange { port_id: Some(port.as_str().into()), fixed_ip_address: None };
+            access.put(&client.update::<FloatingIp>(&address.as_str().into(), &change).await?).await;
+            // Nova shows it among the addresses of the server.
+            access.forget::<Server>().await;
+        }
         ServerCall::CreateTrunk { name, port } => {
             let new = NewTrunk {
                 port_id: port.as_str().into(),
@@ -191,6 +208,10 @@ async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access)
         ServerCall::DeletePort { id } => {
             client.delete::<Port>(&Id::new(id.as_str())).await?;
             access.remove::<Port>(id).await;
+            if object.spec.floating_ip_pool_ref.is_some() {
+                // The floating IP of the port is free now.
+                access.forget::<FloatingIp>().await;
+            }
         }
         ServerCall::DeleteVolume { id } => {
             client.delete::<Volume>(&Id::new(id.as_str())).await?;
@@ -236,6 +257,7 @@ async fn forget(call: &ServerCall, access: &Access) {
         | ServerCall::SetPortTags { .. }
         | ServerCall::SetAddressPairs { .. }
         | ServerCall::DeletePort { .. } => access.forget::<Port>().await,
+        ServerCall::AssociateAddress { .. } => access.forget::<FloatingIp>().await,
         ServerCall::CreateTrunk { .. } | ServerCall::DeleteTrunk { .. } => {
             access.forget::<Trunk>().await;
             access.forget::<Port>().await;
@@ -292,6 +314,7 @@ pub(super) async fn resolve(
         // Decided anew from what is left.
         ServerCall::SetPortTags { .. }
         | ServerCall::SetAddressPairs { .. }
+        | ServerCall::AssociateAddress { .. }
         | ServerCall::DeleteTrunk { .. }
         | ServerCall::DeleteVolume { .. } => return Ok(Resolution::DidNotHappen),
     };

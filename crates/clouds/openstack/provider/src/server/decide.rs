@@ -17,7 +17,7 @@ use capstan_provider_kit::{decide_machine, decisions};
 use super::call::ServerCall;
 use super::observe::{ServerState, is_pending};
 use super::order::{self, PortOrder, ServerOrder};
-use super::{OpenStackServers, SERVER_ID, address_pairs};
+use super::{OpenStackServers, SERVER_ID, address_pairs, floating_ip};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::{LOOK_AGAIN, POLL};
@@ -66,6 +66,9 @@ fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
         (Some(server), _) => {
             report(look, decision, server, &ports);
             keep_address_pairs(look, decision, state);
+            if let Some(floating_ip) = &state.floating_ip {
+                floating_ip::keep(look, decision, floating_ip);
+            }
         }
         (None, Some(Ok(resolved))) => create(look, decision, state, resolved),
         (None, Some(Err(error))) => unusable(look, decision, error),
@@ -93,6 +96,11 @@ fn create(
     let failure = look.failures.first().map(|failure| failure.error.to_string());
     let why = if failure.is_some() { reason::CREATE_FAILED } else { reason::NOT_READY };
     set(look, decision, False, why, failure.unwrap_or_else(|| "the server is being created".to_owned()));
+    if let Some(floating_ip) = &state.floating_ip
+        && let Some(waiting) = floating_ip::claim(look, decision, floating_ip)
+    {
+        return set(look, decision, False, reason::NOT_READY, waiting);
+    }
     for (port, wanted) in state.ports.iter().zip(&resolved.ports) {
         let Some(port) = port else {
             let order = PortOrder { spec: wanted.clone(), mark: mark.clone() };
@@ -252,7 +260,10 @@ fn delete(look: &Look<OpenStackServers>, decision: &mut Decision) {
     let volumes = volumes.map(|volume| ServerCall::DeleteVolume { id: volume.id.to_string() });
     let calls: Vec<ServerCall> = trunks.chain(ports).chain(volumes).collect();
     if calls.is_empty() {
-        decision.remove_finalizer(finalizer::SERVER);
+        let claim = state.floating_ip.as_ref();
+        if !claim.is_some_and(|claim| floating_ip::release(look, decision, claim)) {
+            decision.remove_finalizer(finalizer::SERVER);
+        }
         return;
     }
     set(look, decision, False, capi_reason::DELETING, failure);

@@ -1,11 +1,11 @@
 //! `OpenStackServer`: a server with its ports, trunks and volumes. OpenStackMachines and bastions have one each.
 //!
-//! Owns: OpenStackServers, their finalizer and status; the server, ports, trunks and volumes of their name and mark. Reads:
-//! the Cluster, the OpenStackMachine and its template for allowed address pairs, the Secret with the boot data, the
-//! credentials, the cloud.
+//! Owns: OpenStackServers, their finalizer and status; the server, ports, trunks and volumes of their name and mark; the
+//! IPAddressClaim of a server with a `floatingIPPoolRef`. Reads: the address that its pool gave, the Cluster, the
+//! OpenStackMachine and its template for allowed address pairs, the Secret with the boot data, the credentials, the cloud.
 //!
 //! ```text
-//! filters ─▶ ids in status ─▶ ports, volumes ─▶ server ─▶ runs ─▶ seen each minute in a list of the whole project
+//! filters ─▶ ids in status ─▶ claim ─▶ ports, volumes ─▶ server ─▶ runs ─▶ seen each minute in a list of the whole project
 //! ```
 //!
 //! A server that existed and is gone is reported and never created again: the owner of the Machine replaces it.
@@ -13,6 +13,7 @@
 mod address_pairs;
 mod call;
 mod decide;
+mod floating_ip;
 mod observe;
 mod order;
 
@@ -20,11 +21,12 @@ use std::sync::Arc;
 
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, condition as capi, label};
+use capstan_capi_types::ipam::{IPAddress, IPAddressClaim};
 use capstan_controller::{
     Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::Object;
-use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackServer};
+use capstan_openstack_types::v1alpha1::{OpenStackClusterIdentity, OpenStackFloatingIPPool, OpenStackServer};
 use capstan_openstack_types::v1beta2::{OpenStackMachine, OpenStackMachineTemplate};
 use capstan_provider_kit::{SecretOutline, decisions};
 
@@ -64,6 +66,9 @@ impl Controller for OpenStackServers {
         watches.read::<OpenStackClusterIdentity>();
         watches.read::<Namespace>();
         watches.index_label::<OpenStackServer>(label::CLUSTER_NAME);
+        watches.owned::<IPAddressClaim>();
+        watches.read::<IPAddress>();
+        watches.read::<OpenStackFloatingIPPool>();
         watches.related::<OpenStackMachine>(|change, _| match address_pairs::has_changed(change) {
             true => change.latest().map(|machine| machine.key()).into_iter().collect(),
             false => Vec::new(),
@@ -87,7 +92,13 @@ impl Controller for OpenStackServers {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[capi::READY, capi::PAUSED, condition::INSTANCE_READY, decisions::CLOUD_REACHABLE]
+        &[
+            capi::READY,
+            capi::PAUSED,
+            condition::INSTANCE_READY,
+            condition::FLOATING_IP_READY,
+            decisions::CLOUD_REACHABLE,
+        ]
     }
 
     fn paused(&self, object: &OpenStackServer, view: &View) -> Result<Option<String>, ObserveError> {

@@ -16,7 +16,8 @@ use capstan_openstack_types::v1beta2::{ResolvedFixedIP, SubnetParam};
 use capstan_provider_kit::{BootData, BootDataError};
 
 use super::address_pairs::PairsState;
-use super::{address_pairs, known_id, order};
+use super::floating_ip::FloatingIpState;
+use super::{address_pairs, floating_ip, known_id, order};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
@@ -43,6 +44,8 @@ pub struct ServerState {
     pub trunks: Vec<Trunk>,
     pub volumes: Vec<Volume>,
     pub server: Option<Server>,
+    /// Its claim of a floating IP, if it needs one.
+    pub floating_ip: Option<FloatingIpState>,
 }
 
 /// Something about the server changes by itself.
@@ -115,6 +118,7 @@ async fn state(
         let ours = |trunk: &&Trunk| state.ports.iter().flatten().any(|port| port.id == trunk.port_id);
         state.trunks = all.iter().filter(ours).cloned().collect();
     }
+    state.floating_ip = floating_ip::observe(object, &state.ports, view, &access).await?;
     Ok(state)
 }
 

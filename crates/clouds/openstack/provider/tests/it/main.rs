@@ -12,6 +12,7 @@ mod lives;
 mod machine_templates;
 mod manifests;
 mod orphans;
+mod pools;
 mod silent;
 mod stories;
 mod story;
