@@ -25,7 +25,7 @@ use crate::machines::is_to_be_remediated;
 use crate::propagate::merge_difference;
 
 /// The names in an annotation of a set.
-fn names<'a>(annotation: Option<&'a String>) -> BTreeSet<&'a str> {
+fn names(annotation: Option<&String>) -> BTreeSet<&str> {
     annotation.map_or("", String::as_str).split(',').filter(|name| !name.is_empty()).collect()
 }
 

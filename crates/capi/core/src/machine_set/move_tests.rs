@@ -89,8 +89,9 @@ fn surplus_machines_move_to_the_set_that_accepts_them() {
         json!({annotation::UPDATE_IN_PROGRESS: "", annotation::PENDING_ACKNOWLEDGE_MOVE: ""})
     );
 
-    type Change<'a> = &'a dyn Fn(&mut Vec<Machine>);
-    let cases: [(&str, Change<'_>, &[(&str, &str)], Vec<&str>); 5] = [
+    /// What is so, how the machines become so, the annotations of the target, and the effects.
+    type Case<'a> = (&'a str, &'a dyn Fn(&mut Vec<Machine>), &'a [(&'a str, &'a str)], Vec<&'a str>);
+    let cases: [Case<'_>; 5] = [
         ("a target that does not accept", &|_| (), &[], vec![]),
         (
             "one that is updated stays until it is done",

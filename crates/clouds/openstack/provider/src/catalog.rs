@@ -44,8 +44,26 @@ pub(crate) async fn flavor(access: &Access, param: &FlavorParam, field: &str) ->
 pub(crate) async fn image(access: &Access, param: &ImageParam, field: &str) -> Result<Image, CloudError> {
     let id = lookup::image(access, param, field).await?;
     let found = access.client.find::<Image>(&id.as_str().into()).await?;
-    found.ok_or_else(|| {
-        let message = format!("{field}: there is no image {id}; correct the id");
-        CloudError::new(code::NOT_FOUND, "OpenStackError", message)
-    })
+    found.ok_or_else(|| no_image(&id, field))
+}
+
+/// What the image of a parameter says about its system, kept for a while; empty if it says nothing.
+pub(crate) async fn operating_system(
+    access: &Access,
+    param: &ImageParam,
+    field: &str,
+) -> Result<String, CloudError> {
+    let id = lookup::image(access, param, field).await?;
+    let ask = async {
+        let image = access.client.find::<Image>(&id.as_str().into()).await?;
+        let of = |image: Image| image.property("os_type").unwrap_or_default().to_owned();
+        Ok(image.map(of).into_iter().collect())
+    };
+    let found = access.lookup(&format!("os_type of image {id}"), ask).await?;
+    found.first().cloned().ok_or_else(|| no_image(&id, field))
+}
+
+fn no_image(id: &str, field: &str) -> CloudError {
+    let message = format!("{field}: there is no image {id}; correct the id");
+    CloudError::new(code::NOT_FOUND, "OpenStackError", message)
 }

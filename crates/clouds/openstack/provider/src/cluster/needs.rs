@@ -103,9 +103,8 @@ mod tests {
     use super::*;
 
     fn cluster(spec: Value) -> OpenStackCluster {
-        let mut object = OpenStackCluster::default();
-        object.spec = serde_json::from_value(spec).expect("a spec");
-        object
+        let spec = serde_json::from_value(spec).expect("a spec");
+        OpenStackCluster { spec, ..OpenStackCluster::default() }
     }
 
     #[test]

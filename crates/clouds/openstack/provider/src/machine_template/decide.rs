@@ -40,14 +40,12 @@ pub(super) fn decide(look: &Look<OpenStackMachineTemplates>) -> Decision {
         Err(error) if is_wrong(error) => status.capacity.clear(),
         Err(_) => {}
     }
-    match &offered.image {
-        Ok(image) => {
-            status.node_info.operating_system = image.property("os_type").unwrap_or_default().to_owned();
-        }
+    match &offered.operating_system {
+        Ok(system) => status.node_info.operating_system.clone_from(system),
         Err(error) if is_wrong(error) => status.node_info.operating_system.clear(),
         Err(_) => {}
     }
-    match offered.flavor.as_ref().err().or(offered.image.as_ref().err()) {
+    match offered.flavor.as_ref().err().or(offered.operating_system.as_ref().err()) {
         Some(error) => failed(look, &mut decision, error),
         None => {
             decision.object.status.conditions.retain(|one| one.kind != decisions::CLOUD_REACHABLE);

@@ -15,7 +15,6 @@ use capstan_capi_types::core::{Cluster, condition as capi};
 use capstan_controller::{Caches, Change, Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::{Key, Object};
 use capstan_openstack_client::compute::Flavor;
-use capstan_openstack_client::image::Image;
 use capstan_openstack_types::v1alpha1::OpenStackClusterIdentity;
 use capstan_openstack_types::v1beta2::{OpenStackCluster, OpenStackMachineTemplate};
 use capstan_provider_kit::{SecretOutline, decisions, infrastructure_of_cluster};
@@ -39,7 +38,8 @@ impl OpenStackMachineTemplates {
 #[derive(Debug)]
 pub struct Offered {
     pub flavor: Result<Flavor, CloudError>,
-    pub image: Result<Image, CloudError>,
+    /// What the image says about its system.
+    pub operating_system: Result<String, CloudError>,
 }
 
 /// Observed state besides the OpenStackMachineTemplate.
@@ -107,8 +107,9 @@ impl Controller for OpenStackMachineTemplates {
             Ok(access) => {
                 let field = "spec.template.spec";
                 let flavor = catalog::flavor(&access, &spec.flavor, &format!("{field}.flavor")).await;
-                let image = catalog::image(&access, &spec.image, &format!("{field}.image")).await;
-                Ok(Offered { flavor, image })
+                let image = format!("{field}.image");
+                let operating_system = catalog::operating_system(&access, &spec.image, &image).await;
+                Ok(Offered { flavor, operating_system })
             }
             Err(error) => Err(error),
         };

@@ -13,11 +13,9 @@ use crate::error::CloudError;
 
 type Decision = capstan_controller::Decision<OpenStackMachineTemplates>;
 
-fn offered(flavor: Value, image: Value) -> Offered {
-    Offered {
-        flavor: Ok(serde_json::from_value(flavor).expect("a flavor")),
-        image: Ok(serde_json::from_value(image).expect("an image")),
-    }
+fn offered(flavor: Value, system: &str) -> Offered {
+    let flavor = serde_json::from_value(flavor).expect("a flavor");
+    Offered { flavor: Ok(flavor), operating_system: Ok(system.to_owned()) }
 }
 
 fn decided(object: OpenStackMachineTemplate, offered: Result<Offered, CloudError>) -> Decision {
@@ -56,7 +54,7 @@ fn the_capacity_is_the_flavors_with_the_root_volume_in_place_of_its_disk() {
             let root = serde_json::from_value(json!({"sizeGiB": size})).expect("a volume");
             object.spec.template.spec.root_volume = Some(root);
         }
-        let decision = decided(object, Ok(offered(flavor.clone(), json!({"os_type": "linux"}))));
+        let decision = decided(object, Ok(offered(flavor.clone(), "linux")));
         let status = &decision.object.status;
         assert_eq!(serde_json::to_value(&status.capacity).expect("JSON"), capacity, "{flavor}");
         assert_eq!(status.node_info.operating_system, "linux");
@@ -67,14 +65,14 @@ fn the_capacity_is_the_flavors_with_the_root_volume_in_place_of_its_disk() {
 #[test]
 fn an_unknown_flavor_has_no_capacity_and_a_silent_cloud_keeps_the_last() {
     let missing = || CloudError::new(code::NOT_FOUND, "OpenStackError", "there is no flavor");
-    let image = || Ok(serde_json::from_value(json!({})).expect("an image"));
-    let wrong = decided(known(), Ok(Offered { flavor: Err(missing()), image: image() }));
+    let system = || Ok(String::new());
+    let wrong = decided(known(), Ok(Offered { flavor: Err(missing()), operating_system: system() }));
     assert!(wrong.object.status.capacity.is_empty());
     let condition = wrong.object.status.conditions.condition("Ready").expect("Ready").clone();
     assert_eq!(condition.message, "E-OS-NOTFOUND: there is no flavor");
     assert!(wrong.look_again.is_some(), "the flavor may be created");
     let silent = || CloudError::new(code::UNREACHABLE, "OpenStackError", "no answer");
-    for offered in [Err(silent()), Ok(Offered { flavor: Err(silent()), image: image() })] {
+    for offered in [Err(silent()), Ok(Offered { flavor: Err(silent()), operating_system: system() })] {
         let decision = decided(known(), offered);
         assert_eq!(decision.object.status.capacity.len(), 1);
         assert!(decision.object.status.conditions.condition("CloudReachable").is_some());

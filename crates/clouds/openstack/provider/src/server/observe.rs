@@ -94,9 +94,9 @@ async fn state(
     let meta = &object.metadata;
     let access = clouds.access(&object.spec.identity_ref, &meta.namespace, view).await?;
     let mark = mark::of(meta);
-    let mut state = ServerState::default();
     // Who has nothing yet needs no lists of what there is, except after a loss of status.
-    state.ports = ports(object, &mark, SETTLED, &access).await?;
+    let mut state =
+        ServerState { ports: ports(object, &mark, SETTLED, &access).await?, ..ServerState::default() };
     if pairs.is_some_and(|pairs| !address_pairs::outdated(pairs, &state.ports, &mark).is_empty()) {
         // Pairs are replaced as a whole: what others added since the list was made must not be lost.
         state.ports = ports(object, &mark, PENDING, &access).await?;
