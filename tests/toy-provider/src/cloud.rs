@@ -32,6 +32,7 @@ impl Capacity for Toy {
                 scope: format!("harbour {}", cluster.name),
                 machines: mine.map(|machine| machine.key.clone()).collect(),
                 left: Ok(Left { machines: Some(Amount::Limited(left)), ..Left::default() }),
+                others: Vec::new(),
                 exceeded: code::FULL,
             });
         }
