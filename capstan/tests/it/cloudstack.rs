@@ -1,4 +1,4 @@
-//! A simulated CloudStack whose machines boot fast, and clusters on it.
+//! Simulated clouds whose machines boot fast, and clusters on CloudStack.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -23,11 +23,16 @@ pub struct FastCloud {
 }
 
 impl FastCloud {
-    /// Starts one with its files in a directory, which must exist.
+    /// Starts a CloudStack with its files in a directory, which must exist.
     pub fn start(dir: &Path) -> Self {
+        Self::of("cloudstack", dir)
+    }
+
+    /// Starts a cloud by its name in `capstan sim`.
+    pub fn of(cloud: &str, dir: &Path) -> Self {
         let endpoint_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let process = Command::new(env!("CARGO_BIN_EXE_capstan"))
-            .args(["demo-cloud", "--cloud", "cloudstack"])
+            .args(["demo-cloud", "--cloud", cloud])
             .args(["--speed", "200", "--kubernetes", "v1.35.0,v1.36.0"])
             .args(["--endpoint-port", &endpoint_port.to_string(), "--data-dir"])
             .arg(dir)

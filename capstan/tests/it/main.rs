@@ -12,6 +12,7 @@ mod manager;
 mod older;
 mod output;
 mod plan;
+mod plan_openstack;
 mod program;
 mod sample;
 mod schemas;
