@@ -42,7 +42,7 @@ async fn a_plan_checks_quota_flavors_images_and_networks() {
 
     let without = plan(&objects);
     assert!(warnings(&without).iter().any(|it| it.starts_with("E-OS-SECRET: ")), "{without:#}");
-    let with_secret = |objects: &[Value]| [&[secret.clone()], objects].concat();
+    let with_secret = |objects: &[Value]| [std::slice::from_ref(&secret), objects].concat();
     let good = plan(&with_secret(&objects));
     assert_eq!(warnings(&good).len(), 1, "only the CNI: {good:#}");
     assert_eq!((&good["peak"]["cpus"], &good["peak"]["memoryMiB"]), (&6.into(), &12288.into()), "{good:#}");
