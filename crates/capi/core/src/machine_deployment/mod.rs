@@ -1,8 +1,8 @@
 //! MachineDeployment: rolls machines from one template to the next, one MachineSet per template.
 //!
 //! Owns: its MachineSets (creates, sizes and deletes them; updates fields that need no rollout). Reads: Machines, the
-//! templates, the Cluster; an extension says which changes are made in place. Also writes: its own status, and the owner of the templates. MachineSets manage the
-//! Machines.
+//! templates, the Cluster; an extension says which changes are made in place. Also writes: its own status, and the owner
+//! of the templates. MachineSets manage the Machines.
 
 mod choose;
 mod decide;

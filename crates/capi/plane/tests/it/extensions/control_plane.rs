@@ -2,7 +2,6 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use capstan_controller::ListOptions;
 
 use super::*;
 
@@ -17,18 +16,8 @@ fn control_planes() -> KindName {
     )
 }
 
-fn machines() -> KindName {
-    core("Machine", "machines")
-}
-
-async fn list(world: &World, kind: &KindName) -> Vec<Value> {
-    let list = world.user.list::<Value>(kind, "default", &ListOptions::default()).await.expect("a list");
-    list.items.iter().map(|item| serde_json::to_value(item).expect("an object")).collect()
-}
-
 /// Machines with boot data become nodes whose static pods are ready.
 async fn provide(world: &World) {
-    let nodes = cluster_scoped("", "v1", "Node", "nodes");
     let pods = KindName::namespaced("", "v1", "Pod", "pods");
     for machine in list(world, &fake("FakeMachine")).await {
         let name = machine["metadata"]["name"].as_str().expect("a name");
@@ -50,23 +39,8 @@ async fn provide(world: &World) {
             let key = Key::new("kube-system", pod.as_str());
             world.guest.patch(&pods, &key, Some("status"), &patch).await.expect("a status");
         }
-        let id = format!("fake://{name}");
-        let node = json!({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {ROLE: ""}},
-            "spec": {"providerID": id, "taints": [{"key": ROLE, "effect": "NoSchedule"}]},
-        });
-        world.guest.create(&nodes, "", &node).await.expect("a node");
-        let is = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let conditions = [
-            is("Ready", "True"),
-            is("MemoryPressure", "False"),
-            is("DiskPressure", "False"),
-            is("PIDPressure", "False"),
-        ];
-        let patch = capstan_controller::Patch::Merge(json!({"status": {"conditions": conditions}}));
-        world.guest.patch(&nodes, &Key::new("", name), Some("status"), &patch).await.expect("a status");
-        world.patch(&fake("FakeMachine"), name, json!({"spec": {"providerID": id}})).await;
-        world.status(&fake("FakeMachine"), name, json!({"initialization": {"provisioned": true}})).await;
+        let taints = json!([{"key": ROLE, "effect": "NoSchedule"}]);
+        join(world, name, json!({ROLE: ""}), taints).await;
     }
 }
 

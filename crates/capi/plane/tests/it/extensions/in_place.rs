@@ -4,13 +4,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use capstan_controller::ListOptions;
 
 use super::*;
-
-fn machines() -> KindName {
-    core("Machine", "machines")
-}
 
 fn deployments() -> KindName {
     core("MachineDeployment", "machinedeployments")
@@ -20,33 +15,14 @@ fn reference(kind: &str, name: &str) -> Value {
     json!({"apiGroup": "fake.example.com", "kind": kind, "name": name})
 }
 
-async fn list(world: &World, kind: &KindName) -> Vec<Value> {
-    let list = world.user.list::<Value>(kind, "default", &ListOptions::default()).await.expect("a list");
-    list.items.iter().map(|item| serde_json::to_value(item).expect("an object")).collect()
-}
-
 /// What a provider does: infrastructure and bootstrap data come, and the machine becomes a node.
 async fn provide(world: &World) {
-    let nodes = cluster_scoped("", "v1", "Node", "nodes");
     for machine in list(world, &fake("FakeMachine")).await {
         let name = machine["metadata"]["name"].as_str().expect("a name");
         if machine["status"]["initialization"]["provisioned"] == true {
             continue;
         }
-        let id = format!("fake://{name}");
-        world.patch(&fake("FakeMachine"), name, json!({"spec": {"providerID": id}})).await;
-        world.status(&fake("FakeMachine"), name, json!({"initialization": {"provisioned": true}})).await;
-        let is = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let conditions = [
-            is("Ready", "True"),
-            is("MemoryPressure", "False"),
-            is("DiskPressure", "False"),
-            is("PIDPressure", "False"),
-        ];
-        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"providerID": id}});
-        world.guest.create(&nodes, "", &node).await.expect("a node");
-        let patch = capstan_controller::Patch::Merge(json!({"status": {"conditions": conditions}}));
-        world.guest.patch(&nodes, &Key::new("", name), Some("status"), &patch).await.expect("a status");
+        join(world, name, json!({}), json!([])).await;
     }
     for config in list(world, &fake("FakeConfig")).await {
         if config["status"]["initialization"]["dataSecretCreated"] != true {

@@ -7,7 +7,7 @@ mod upgrade_plan;
 
 use std::time::Duration;
 
-use capstan_controller::KindName;
+use capstan_controller::{KindName, ListOptions, Patch};
 use capstan_object::Key;
 use serde_json::{Value, json};
 
@@ -30,13 +30,45 @@ fn classes() -> KindName {
     core("ClusterClass", "clusterclasses")
 }
 
+fn machines() -> KindName {
+    core("Machine", "machines")
+}
+
+async fn list(world: &World, kind: &KindName) -> Vec<Value> {
+    let list = world.user.list::<Value>(kind, "default", &ListOptions::default()).await.expect("a list");
+    list.items.iter().map(|item| serde_json::to_value(item).expect("an object")).collect()
+}
+
+/// The infrastructure of a machine is there, and a ready node of it has joined; `taints` and `labels` are the node's.
+async fn join(world: &World, name: &str, labels: Value, taints: Value) {
+    let nodes = cluster_scoped("", "v1", "Node", "nodes");
+    let id = format!("fake://{name}");
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        "spec": {"providerID": id, "taints": taints},
+    });
+    world.guest.create(&nodes, "", &node).await.expect("a node");
+    let is = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let conditions = [
+        is("Ready", "True"),
+        is("MemoryPressure", "False"),
+        is("DiskPressure", "False"),
+        is("PIDPressure", "False"),
+    ];
+    let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
+    world.guest.patch(&nodes, &Key::new("", name), Some("status"), &patch).await.expect("a status");
+    world.patch(&fake("FakeMachine"), name, json!({"spec": {"providerID": id}})).await;
+    world.status(&fake("FakeMachine"), name, json!({"initialization": {"provisioned": true}})).await;
+}
+
 async fn read(world: &World, kind: &KindName, name: &str) -> Option<Value> {
     let namespace = if *kind == configs() { "" } else { "default" };
     let reply = world.user.get_raw(kind, &Key::new(namespace, name)).await.expect("an answer");
     reply.map(|reply| reply.parse().expect("an object"))
 }
 
-/// Waits until an object satisfies a condition.
+/// Waits until an object satisfies a condition. A failed call is repeated after up to two minutes of back-off, which
+/// depends on how many reconciles met the failure.
 async fn until(
     world: &World,
     kind: &KindName,
@@ -44,7 +76,7 @@ async fn until(
     what: &str,
     holds: impl Fn(Option<&Value>) -> bool,
 ) -> Value {
-    for _ in 0..600 {
+    for _ in 0..3600 {
         let object = read(world, kind, name).await;
         if holds(object.as_ref()) {
             return object.unwrap_or_default();
