@@ -26,6 +26,8 @@ async fn an_upgrade_passes_through_the_versions_that_an_extension_plans() {
     topology_reports(&world, "ReconcileFailed", failed).await;
     server.release("GenerateUpgradePlan");
     server.behave(Mood::Healthy);
+    // A change of the Cluster asks again without waiting for the back-off.
+    patch_cluster(&world, json!({"metadata": {"annotations": {"example.com/again": ""}}})).await;
 
     let name = name_of(&world, "controlPlaneRef").await;
     for version in [NEW, LAST] {
