@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_apiserver::auth::ObjectSource;
+use capstan_apiserver::auth::{ObjectSource, StoredEntry};
 use capstan_apiserver::webhook_client::{self, CallError, WebhookClient};
 use capstan_capi_runtime::{Extensions, Post, PostError};
 use capstan_capi_types::runtime::ClientConfig;
@@ -69,6 +69,8 @@ impl ObjectSource for NoServices {
     fn list(&self, _: &str) -> Vec<Arc<Value>> {
         Vec::new()
     }
+
+    fn visit(&self, _: &str, _: &mut dyn FnMut(StoredEntry<'_>)) {}
 
     fn bucket_revision(&self, _: &str) -> u64 {
         0

@@ -20,7 +20,8 @@ use crate::admission::{
 use crate::audit::Audit;
 use crate::auth::rbac::Rbac;
 use crate::auth::{
-    AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, User, bucket,
+    AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, StoredEntry, User,
+    bucket,
 };
 use crate::call::Call;
 use crate::config::Config;
@@ -218,6 +219,13 @@ impl ObjectSource for StoredObjects {
     fn list(&self, bucket: &str) -> Vec<Arc<Value>> {
         let snapshot = self.0.snapshot(bucket);
         snapshot.range("", None).filter_map(|e| serde_json::from_slice(&e.value).ok()).map(Arc::new).collect()
+    }
+
+    fn visit(&self, bucket: &str, visit: &mut dyn FnMut(StoredEntry<'_>)) {
+        for entry in self.0.snapshot(bucket).range("", None) {
+            let parse = || serde_json::from_slice(&entry.value).ok().map(Arc::new);
+            visit(StoredEntry { key: &entry.key, revision: entry.revision, parse: &parse });
+        }
     }
 
     fn bucket_revision(&self, bucket: &str) -> u64 {

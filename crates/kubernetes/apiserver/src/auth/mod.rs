@@ -31,7 +31,7 @@ pub use decision::{AlwaysAllow, Authorizer, Decision, NonResourceRule, ResourceR
 pub use forbidden::forbidden;
 pub use impersonation::impersonated;
 pub(crate) use rbac::aggregate as aggregate_text;
-pub use source::{ObjectSource, bucket, key};
+pub use source::{ObjectSource, StoredEntry, bucket, key};
 pub use tokens::{ServiceAccountTokens, TokenIdentity, TokenSecret};
 
 /// Group of every authenticated user.

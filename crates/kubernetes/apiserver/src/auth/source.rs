@@ -13,8 +13,20 @@ pub trait ObjectSource: Send + Sync {
     /// All objects of a bucket in key order.
     fn list(&self, bucket: &str) -> Vec<Arc<Value>>;
 
+    /// Calls `visit` with every entry of a bucket, in key order. Nothing is parsed unless the visitor asks for it.
+    fn visit(&self, bucket: &str, visit: &mut dyn FnMut(StoredEntry<'_>));
+
     /// Revision of the last change in the bucket; 0 if there was none.
     fn bucket_revision(&self, bucket: &str) -> u64;
+}
+
+/// An entry of a bucket, not parsed yet.
+pub struct StoredEntry<'a> {
+    pub key: &'a Arc<str>,
+    /// Revision of its last change.
+    pub revision: u64,
+    /// Parses the object; `None` if that fails.
+    pub parse: &'a dyn Fn() -> Option<Arc<Value>>,
 }
 
 /// Buckets read by this module.

@@ -51,7 +51,8 @@ impl Rbac {
         // One reader rebuilds; the others wait for its result.
         let _reading = self.reading.lock();
         current().unwrap_or_else(|| {
-            let policy = Arc::new(Policy::read(&*self.source));
+            let before = self.policy.load_full();
+            let policy = Arc::new(Policy::read(&*self.source, before.as_deref()));
             self.policy.store(Some(policy.clone()));
             policy
         })

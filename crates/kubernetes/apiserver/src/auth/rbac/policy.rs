@@ -56,10 +56,20 @@ fn unsupported(kind: &str) -> String {
 /// One binding with its role resolved.
 #[derive(Debug)]
 pub(super) struct Binding {
+    stored: Arc<StoredBinding>,
+    pub(super) rules: RoleRules,
+}
+
+/// A binding as it is stored. Parsed once for each change of it.
+#[derive(Debug)]
+struct StoredBinding {
     /// `ClusterRoleBinding "x" of ClusterRole "y"`.
     description: String,
+    /// Empty for a ClusterRoleBinding.
+    namespace: String,
     subjects: Vec<Subject>,
-    pub(super) rules: RoleRules,
+    role_kind: String,
+    role: String,
 }
 
 #[derive(Debug)]
@@ -82,8 +92,9 @@ impl Binding {
             SubjectName::User(name) => *name == user.name,
             SubjectName::Group(group) => user.in_group(group),
         };
-        let subject = self.subjects.iter().find(applies).map(|s| s.description.as_str()).unwrap_or_default();
-        format!("{} to {subject}", self.description)
+        let subject = self.stored.subjects.iter().find(applies);
+        let subject = subject.map(|subject| subject.description.as_str()).unwrap_or_default();
+        format!("{} to {subject}", self.stored.description)
     }
 }
 
@@ -98,7 +109,7 @@ struct Scope {
 impl Scope {
     fn add(&mut self, binding: Binding) {
         let position = self.bindings.len();
-        for subject in &binding.subjects {
+        for subject in &binding.stored.subjects {
             let positions = match &subject.who {
                 SubjectName::User(name) => self.by_user.entry(name.clone()).or_default(),
                 SubjectName::Group(name) => self.by_group.entry(name.clone()).or_default(),
@@ -128,6 +139,26 @@ pub(super) struct Policy {
     roles: HashMap<(RoleKind, String), Arc<[PolicyRule]>>,
     cluster: Scope,
     namespaces: HashMap<String, Scope>,
+    parsed: Parsed,
+}
+
+/// What the entries of the store were parsed to, for the next policy: a change of one binding among thousands parses
+/// one.
+#[derive(Debug, Default)]
+struct Parsed {
+    roles: HashMap<Arc<str>, Revised<Role>>,
+    cluster_roles: HashMap<Arc<str>, Revised<Role>>,
+    bindings: HashMap<Arc<str>, Revised<Arc<StoredBinding>>>,
+    cluster_bindings: HashMap<Arc<str>, Revised<Arc<StoredBinding>>>,
+}
+
+/// A value with the revision of the entry that it was parsed from.
+type Revised<T> = (u64, T);
+
+#[derive(Debug, Clone)]
+struct Role {
+    key: (RoleKind, String),
+    rules: Arc<[PolicyRule]>,
 }
 
 const BUCKETS: [&str; 4] =
@@ -139,43 +170,48 @@ impl Policy {
         BUCKETS.iter().zip(self.revisions).all(|(name, seen)| source.bucket_revision(name) == seen)
     }
 
-    /// Reads the stored policy. Revisions are read before the objects: a write in between makes the result look
-    /// outdated, never current.
-    pub(super) fn read(source: &dyn ObjectSource) -> Self {
+    /// Reads the stored policy; `before` is an earlier one of the same store. Revisions are read before the objects: a
+    /// write in between makes the result look outdated, never current.
+    pub(super) fn read(source: &dyn ObjectSource, before: Option<&Self>) -> Self {
         let mut policy =
             Self { revisions: BUCKETS.map(|name| source.bucket_revision(name)), ..Self::default() };
-        for (name, kind) in [(bucket::ROLES, RoleKind::Role), (bucket::CLUSTER_ROLES, RoleKind::ClusterRole)]
-        {
-            for role in source.list(name) {
-                let key = role_key(kind, namespace(&role), text(&role["metadata"]["name"]));
-                policy.roles.insert(key, rules(&role));
-            }
-        }
-        for binding in source.list(bucket::CLUSTER_ROLE_BINDINGS) {
-            let binding = policy.binding(&binding);
-            policy.cluster.add(binding);
-        }
-        for binding in source.list(bucket::ROLE_BINDINGS) {
-            let namespace = namespace(&binding).to_owned();
-            let binding = policy.binding(&binding);
-            policy.namespaces.entry(namespace).or_default().add(binding);
+        let parsed = before.map(|before| &before.parsed);
+        let role = |kind| move |object: &Value| Role::from_json(kind, object);
+        policy.parsed.roles =
+            parse(source, bucket::ROLES, parsed.map(|all| &all.roles), role(RoleKind::Role), |role| {
+                policy.roles.insert(role.key.clone(), role.rules.clone());
+            });
+        policy.parsed.cluster_roles = parse(
+            source,
+            bucket::CLUSTER_ROLES,
+            parsed.map(|all| &all.cluster_roles),
+            role(RoleKind::ClusterRole),
+            |role| {
+                policy.roles.insert(role.key.clone(), role.rules.clone());
+            },
+        );
+        let binding = |object: &Value| Arc::new(StoredBinding::from_json(object));
+        let mut bindings = Vec::new();
+        policy.parsed.cluster_bindings = parse(
+            source,
+            bucket::CLUSTER_ROLE_BINDINGS,
+            parsed.map(|all| &all.cluster_bindings),
+            binding,
+            |binding| bindings.push(binding.clone()),
+        );
+        policy.parsed.bindings =
+            parse(source, bucket::ROLE_BINDINGS, parsed.map(|all| &all.bindings), binding, |binding| {
+                bindings.push(binding.clone());
+            });
+        for stored in bindings {
+            let rules = policy.role(&stored.role_kind, &stored.role, &stored.namespace);
+            let scope = match stored.namespace.as_str() {
+                "" => &mut policy.cluster,
+                namespace => policy.namespaces.entry(namespace.to_owned()).or_default(),
+            };
+            scope.add(Binding { stored, rules });
         }
         policy
-    }
-
-    fn binding(&self, binding: &Value) -> Binding {
-        let (name, namespace) = (text(&binding["metadata"]["name"]), namespace(binding));
-        let (role_kind, role) = (text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"]));
-        let (kind, place) = match namespace {
-            "" => ("ClusterRoleBinding", name.to_owned()),
-            namespace => ("RoleBinding", format!("{name}/{namespace}")),
-        };
-        let subjects = binding["subjects"].as_array().map(Vec::as_slice).unwrap_or_default();
-        Binding {
-            description: format!("{kind} {place:?} of {role_kind} {role:?}"),
-            subjects: subjects.iter().filter_map(|subject| Subject::from_json(subject, namespace)).collect(),
-            rules: self.role(role_kind, role, namespace),
-        }
     }
 
     /// The rules of a role reference in a binding of a namespace (`None`: cluster-wide).
@@ -201,6 +237,57 @@ impl Policy {
         let cluster: Vec<_> = self.cluster.applying(user).collect();
         let local: Vec<_> = local.into_iter().flat_map(|scope| scope.applying(user)).collect();
         cluster.into_iter().chain(local)
+    }
+}
+
+/// Parses the entries of a bucket, except those that `before` has at the same revision, and hands each to `take` in key
+/// order.
+fn parse<T: Clone>(
+    source: &dyn ObjectSource,
+    bucket: &str,
+    before: Option<&HashMap<Arc<str>, Revised<T>>>,
+    from_json: impl Fn(&Value) -> T,
+    mut take: impl FnMut(&T),
+) -> HashMap<Arc<str>, Revised<T>> {
+    let mut all = HashMap::new();
+    source.visit(bucket, &mut |entry| {
+        let same = before.and_then(|before| before.get(entry.key)).filter(|(at, _)| *at == entry.revision);
+        let value = match same {
+            Some((_, value)) => value.clone(),
+            None => match (entry.parse)() {
+                Some(object) => from_json(&object),
+                None => return,
+            },
+        };
+        take(&value);
+        all.insert(entry.key.clone(), (entry.revision, value));
+    });
+    all
+}
+
+impl Role {
+    fn from_json(kind: RoleKind, role: &Value) -> Self {
+        let key = role_key(kind, namespace(role), text(&role["metadata"]["name"]));
+        Self { key, rules: rules(role) }
+    }
+}
+
+impl StoredBinding {
+    fn from_json(binding: &Value) -> Self {
+        let (name, namespace) = (text(&binding["metadata"]["name"]), namespace(binding));
+        let (role_kind, role) = (text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"]));
+        let (kind, place) = match namespace {
+            "" => ("ClusterRoleBinding", name.to_owned()),
+            namespace => ("RoleBinding", format!("{name}/{namespace}")),
+        };
+        let subjects = binding["subjects"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Self {
+            description: format!("{kind} {place:?} of {role_kind} {role:?}"),
+            namespace: namespace.to_owned(),
+            subjects: subjects.iter().filter_map(|subject| Subject::from_json(subject, namespace)).collect(),
+            role_kind: role_kind.to_owned(),
+            role: role.to_owned(),
+        }
     }
 }
 

@@ -117,6 +117,34 @@ fn a_policy_change_counts_from_the_next_request() {
 }
 
 /// A policy in which ada may write RBAC objects and read pods in namespace `ns`.
+#[test]
+fn a_change_of_one_binding_among_thousands_parses_one() {
+    let objects = Arc::new(Objects::default());
+    objects.put(bucket::CLUSTER_ROLES, cluster_role("reader", &[rule_json(&["get"], &["pods"])]));
+    let bound = |name: &str, to: &str| {
+        binding(name, None, ("ClusterRole", "reader"), &[json!({"kind": "User", "name": to})])
+    };
+    for n in 0..3000 {
+        objects.put(bucket::CLUSTER_ROLE_BINDINGS, bound(&format!("b{n}"), &format!("u{n}")));
+    }
+    let rbac = Rbac::new(objects.clone());
+    let allowed = |name: &str| {
+        matches!(rbac.authorize(&request(&user(name, &[]), "get", "pods", "")), Decision::Allow { .. })
+    };
+    assert!(allowed("u7") && !allowed("new"));
+    let at_first = objects.parsed();
+    for n in 0..10 {
+        objects.put(bucket::CLUSTER_ROLE_BINDINGS, bound("b7", &format!("new{n}")));
+        assert!(allowed(&format!("new{n}")) && !allowed("u7"));
+    }
+    assert_eq!(objects.parsed() - at_first, 10);
+    objects.delete(bucket::CLUSTER_ROLE_BINDINGS, "b8");
+    assert!(!allowed("u8") && allowed("u9"));
+    objects.put(bucket::CLUSTER_ROLES, cluster_role("reader", &[]));
+    assert!(!allowed("u9"), "bindings resolve a changed role again");
+    assert_eq!(objects.parsed() - at_first, 11);
+}
+
 fn plane() -> (Arc<Objects>, Rbac) {
     let objects = Arc::new(Objects::default());
     for object in bootstrap_policy() {
