@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<Exit> {
 /// first: after a crash in between, the next start makes the keys.
 pub fn expect(dir: &Path, encryption: Option<&Arc<Encryption>>) -> Result<()> {
     if RealDisk::holds_store(dir).with_context(|| format!("{} cannot be read", dir.display()))? {
-        return Ok(());
+        return expect_keys(dir, encryption);
     }
     if dir.join("pki/ca.key").exists() {
         let shown = dir.display();
@@ -78,6 +78,28 @@ pub fn expect(dir: &Path, encryption: Option<&Arc<Encryption>>) -> Result<()> {
         );
     }
     create(dir, encryption)
+}
+
+/// Checks that a store with objects has its keys. A store without any is that of a first start which ended before it made
+/// them.
+fn expect_keys(dir: &Path, encryption: Option<&Arc<Encryption>>) -> Result<()> {
+    let pki = dir.join("pki");
+    // With the certificate there, opening the keys reports those that are lost.
+    if pki.join("ca.crt").exists() || ["ca.key", "sa.key"].iter().all(|name| pki.join(name).exists()) {
+        return Ok(());
+    }
+    let options = Options { cipher: cipher(encryption), ..Options::default() };
+    let store = Store::<()>::open(RealDisk::open(dir)?, options);
+    let store = store.with_context(|| format!("the store in {} cannot be opened", dir.display()))?;
+    if store.buckets().is_empty() {
+        return Ok(());
+    }
+    let (keys, shown) = (pki.display(), dir.display());
+    bail!(
+        "{shown} has objects and {keys} lacks the server's keys: with new ones every kubeconfig and token would be \
+         invalid. Put {keys} back, or restore a backup into an empty directory with capstan restore. To go on with new \
+         keys, run capstan store salvage --data-dir {shown} --to NEW-DIR"
+    )
 }
 
 fn create(dir: &Path, encryption: Option<&Arc<Encryption>>) -> Result<()> {

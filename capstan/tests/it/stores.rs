@@ -51,6 +51,35 @@ async fn a_directory_with_keys_and_without_a_store_is_no_empty_server() {
     Server::start(&dir, &["--api-only"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_with_objects_gets_no_new_keys_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let [dir, to] = ["data", "saved"].map(|name| folder.path().join(name));
+    let server = Server::start(&dir, &["--api-only"]);
+    create(&server, "kept").await;
+    drop(server);
+    let (pki, aside) = (dir.join("pki"), folder.path().join("aside"));
+    for lost in [&["ca.key", "ca.crt", "sa.key"][..], &["ca.crt", "sa.key"], &["ca.crt", "ca.key"]] {
+        std::fs::create_dir(&aside).unwrap();
+        for name in lost {
+            std::fs::rename(pki.join(name), aside.join(name)).unwrap();
+        }
+        let said = refused(&dir);
+        assert!(said.contains("lacks the server's keys") && said.contains("capstan store salvage"), "{said}");
+        for name in lost {
+            assert!(!pki.join(name).exists(), "{name} was made");
+            std::fs::rename(aside.join(name), pki.join(name)).unwrap();
+        }
+        std::fs::remove_dir(&aside).unwrap();
+    }
+    std::fs::rename(&pki, &aside).unwrap();
+    refused(&dir);
+    succeeded(capstan(&["store", "salvage", "--data-dir", text(&dir), "--to", text(&to)]));
+    let server = Server::start(&to, &["--api-only"]);
+    let (code, _) = ask(&server.admin(), Method::GET, &format!("{MAPS}/kept"), &Value::Null).await;
+    assert_eq!(code, 200, "salvaged with new keys");
+}
+
 #[test]
 fn a_first_start_that_fails_can_be_repeated() {
     let folder = tempfile::tempdir().unwrap();
