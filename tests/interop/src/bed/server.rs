@@ -233,6 +233,11 @@ impl Server {
         }
     }
 
+    /// The process that was started last: the API server.
+    pub fn process_id(&self) -> Result<u32> {
+        self.processes.last().map(Process::id).context("no process")
+    }
+
     /// Memory and CPU time of its processes.
     pub fn usage(&self) -> Result<Vec<(String, Usage)>> {
         self.processes.iter().map(|process| Ok((process.name().to_owned(), process.usage()?))).collect()

@@ -15,12 +15,13 @@ use crate::cargo;
 use crate::text::human_duration;
 
 /// Crates with tests called `fuzz`.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "capstan-apiserver",
     "capstan-builtin",
     "capstan-cel",
     "capstan-cloudstack-client",
     "capstan-controller",
+    "capstan-openstack-client",
     "capstan-schema",
     "capstan-store",
     "capstan-streams",

@@ -168,12 +168,27 @@ impl Side {
         };
         let api = if request.anonymous { &self.anonymous } else { &self.api };
         let answer = api.send(method.clone(), &path, &headers, body.clone()).await;
-        // A server may close a connection at any time (GOAWAY); what reads can be repeated.
-        if answer.is_err() && method == http::Method::GET {
-            return api.send(method, &path, &headers, body).await;
+        // A server may close a connection at any time (GOAWAY). What reads can be repeated, and what it did not begin.
+        match answer {
+            Err(error) if method == http::Method::GET || was_not_begun(&error) => {
+                api.send(method, &path, &headers, body).await
+            }
+            answer => answer,
         }
-        answer
     }
+}
+
+/// Whether the server is known not to have processed a request that failed: it was not sent, or the server closed the
+/// connection and named an earlier request as its last one.
+fn was_not_begun(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let connect = cause.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|e| e.is_connect());
+        let unsent = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
+        let refused = cause.downcast_ref::<h2::Error>().is_some_and(|e| {
+            e.is_remote() && (e.is_go_away() || e.reason() == Some(h2::Reason::REFUSED_STREAM))
+        });
+        connect || unsent || refused
+    })
 }
 
 async fn compare(

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use futures::future::join_all;
 use serde_json::json;
 
 use super::{Attempt, Target, refused};
@@ -11,7 +12,9 @@ const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 const YAML: &[(&str, &str)] = &[("content-type", "application/yaml")];
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
-/// CPU time that one request may take.
+/// Requests that are sent together.
+const AT_ONCE: usize = 64;
+/// CPU time that one request may take: less than the square of its size took.
 const SOON: Duration = Duration::from_secs(6);
 
 pub const ALL: &[Attempt] = &[
@@ -41,9 +44,19 @@ pub const ALL: &[Attempt] = &[
         run: |target| Box::pin(gzip_bomb(target)),
     },
     Attempt {
-        name: "owner references and unknown fields",
+        name: "15,000 owner references",
         expected: "work grows with the size of the body, not with its square",
-        run: |target| Box::pin(quadratic(target)),
+        run: |target| Box::pin(owner_references(target)),
+    },
+    Attempt {
+        name: "100,000 unknown fields",
+        expected: "work grows with the size of the body, not with its square",
+        run: |target| Box::pin(unknown_fields(target)),
+    },
+    Attempt {
+        name: "many dense bodies at once",
+        expected: "each is answered; together they stay within the memory of the server",
+        run: |target| Box::pin(dense_bodies(target)),
     },
     Attempt {
         name: "CEL rules that cost much",
@@ -126,21 +139,45 @@ async fn gzip_bomb(target: &Target) -> Result<()> {
     refused("gzip", &reply, &[400, 415])
 }
 
-async fn quadratic(target: &Target) -> Result<()> {
+async fn owner_references(target: &Target) -> Result<()> {
     let owner =
         |n: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": format!("u{n}")});
     let owners: Vec<_> = (0..15_000).map(owner).collect();
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "q", "ownerReferences": owners}});
-    let unknown: String = (0..100_000).map(|n| format!(",\"u{n}\":0")).collect();
-    let strange =
-        format!("{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"q\"}}{unknown}}}");
     target
         .within(SOON, async {
             target.send("POST", CONFIG_MAPS, JSON, body.to_string()).await?;
-            target.send("POST", CONFIG_MAPS, JSON, strange).await?;
             Ok(())
         })
         .await
+}
+
+async fn unknown_fields(target: &Target) -> Result<()> {
+    let unknown: String = (0..100_000).map(|n| format!(",\"u{n}\":0")).collect();
+    let body =
+        format!("{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"q\"}}{unknown}}}");
+    for validation in ["Strict", "Warn", "Ignore"] {
+        let path = format!("{CONFIG_MAPS}&fieldValidation={validation}&dryRun=All");
+        let attack = async { target.send("POST", &path, JSON, body.clone()).await.map(drop) };
+        target.within(SOON, attack).await.with_context(|| validation.to_owned())?;
+    }
+    Ok(())
+}
+
+/// Bodies just under the limit of one request, whose values need many times their size.
+async fn dense_bodies(target: &Target) -> Result<()> {
+    let fields = vec!["\"a\":[{}]"; 200_000].join(",");
+    let values = vec!["{\"a\":0}"; 300_000].join(",");
+    for body in [format!("{{\"x\":{{{fields}}}}}"), format!("{{\"x\":[{values}]}}")] {
+        let create = (0..AT_ONCE).map(|_| target.send("POST", CONFIG_MAPS, JSON, body.clone()));
+        let path = "/api/v1/namespaces/default/configmaps/dense?fieldManager=x";
+        let apply = [("content-type", "application/apply-patch+yaml")];
+        let applied = (0..AT_ONCE).map(|_| target.send("PATCH", path, &apply, body.clone()));
+        for reply in join_all(create).await.into_iter().chain(join_all(applied).await) {
+            refused("a dense body", &reply?, &[400, 413, 415, 422, 429])?;
+        }
+    }
+    Ok(())
 }
 
 fn definition(schema: serde_json::Value) -> String {

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Reply};
 use crate::bed::kubeconfig::{self, Access};
+use crate::bed::process::usage_of;
 use crate::bed::{Server, Workdir, capstan, ports::free_port};
 use crate::text::human_duration;
 
@@ -58,6 +59,8 @@ pub struct Target {
     pub access: Access,
     pub binary: PathBuf,
     pub folder: PathBuf,
+    /// Its process.
+    server: u32,
 }
 
 fn attempts() -> Vec<&'static Attempt> {
@@ -77,6 +80,7 @@ pub async fn run(options: Options) -> Result<()> {
         access: kubeconfig::read(&server.kubeconfig)?,
         binary,
         folder: workdir.folder("attempts")?,
+        server: server.process_id()?,
     };
     let mut failed = 0;
     for attempt in attempts() {
@@ -127,12 +131,16 @@ async fn alive(server: &mut Server, target: &Target) -> Result<()> {
 }
 
 impl Target {
-    /// CPU time is bounded instead of wall-clock time: the machine may be busy.
+    /// Bounds the CPU time of the server. Wall-clock time only ends an attempt that hangs: the machine may be busy.
     pub async fn within(&self, limit: Duration, attack: impl Future<Output = Result<()>>) -> Result<()> {
+        let before = usage_of(self.server)?.cpu;
         match tokio::time::timeout(limit * 20, attack).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome?,
             Err(_) => bail!("no answer within {:?}", limit * 20),
         }
+        let used = usage_of(self.server)?.cpu.saturating_sub(before);
+        ensure!(used <= limit, "the server used {used:.1?} of CPU time, more than {limit:?}");
+        Ok(())
     }
 
     pub async fn send(

@@ -31,8 +31,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "a Secret of another namespace is used only with a grant",
-        "crates/capi/plane/src/secrets.rs",
-        "a_grant_names_namespaces",
+        "crates/capi/plane/tests/it/secrets.rs",
+        "whoever_may_not_read_a_secret_may_not_have_it_used",
     ),
     (
         "a kubeconfig from a Secret reads no file and runs no program",
@@ -68,6 +68,26 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
         "a lost key of the token issuer is not replaced silently",
         "crates/kubernetes/pki/src/tests.rs",
         "a_lost_key_is_an_error_until_a_new_one_is_accepted",
+    ),
+    (
+        "a store with objects gets no new keys in silence",
+        "capstan/tests/it/stores.rs",
+        "a_store_with_objects_gets_no_new_keys_in_silence",
+    ),
+    (
+        "a write of one among 3,000 bindings parses one",
+        "crates/kubernetes/apiserver/src/auth/rbac/tests.rs",
+        "a_change_of_one_binding_among_thousands_parses_one",
+    ),
+    (
+        "a watcher that does not read holds little memory",
+        "crates/kubernetes/apiserver/tests/it/watches.rs",
+        "a_watcher_that_does_not_read_holds_little_of_what_it_missed",
+    ),
+    (
+        "a server whose watches break is asked ever less often",
+        "crates/kubernetes/controller/src/cache/reflector.rs",
+        "a_server_whose_watches_do_not_last_is_asked_ever_less_often",
     ),
     (
         "user data of a machine cannot inject commands",
