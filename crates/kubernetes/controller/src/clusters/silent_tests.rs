@@ -196,6 +196,9 @@ async fn a_thousand_silent_clusters_do_not_delay_one_that_answers() {
     let alone = time_beside(0).await;
     let beside = time_beside(1_000).await;
     println!("alone: {alone:?}, beside 1,000 silent clusters: {beside:?}");
-    assert!(alone >= Duration::from_secs(OFTEN as u64 - 1), "{alone:?}");
+    // The controller waits a second between two questions. What is left is the time of the answers.
+    let pauses = Duration::from_secs(OFTEN as u64 - 1);
+    let alone = alone.checked_sub(pauses).expect("a pause after each question");
+    let beside = beside.saturating_sub(pauses);
     assert!(beside <= alone + alone / 10, "{alone:?} alone, {beside:?} beside silent clusters");
 }
