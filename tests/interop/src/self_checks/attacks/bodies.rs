@@ -13,7 +13,7 @@ const YAML: &[(&str, &str)] = &[("content-type", "application/yaml")];
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
 /// Requests that are sent together.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 32;
 /// CPU time that one request may take: less than the square of its size took.
 const SOON: Duration = Duration::from_secs(6);
 
