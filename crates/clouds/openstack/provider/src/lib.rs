@@ -19,6 +19,7 @@ pub mod code;
 pub mod condition;
 mod credentials;
 mod error;
+mod fix;
 mod floating_ip_pool;
 mod init;
 mod inventory;

@@ -9,7 +9,7 @@ use capstan_object::Key;
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
-    Capacity, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider, ProviderError,
+    Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider, ProviderError,
     ProviderVersions, RunningProvider, Secret, Surveyor, served, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::clouds::{Clouds, OverNetwork};
-use crate::{code, init};
+use crate::{code, fix, init};
 
 /// Provides machines on OpenStack. Services are reached when an object first names a cloud.
 pub struct OpenStack {
@@ -73,6 +73,10 @@ impl Provider for OpenStack {
 
     fn codes(&self) -> &'static [Code] {
         code::CATALOGUE
+    }
+
+    fn fix(&self, failure: &Failure<'_>) -> Vec<String> {
+        fix::commands(failure)
     }
 
     /// In CAPO's namespace: the provider takes over from it.
