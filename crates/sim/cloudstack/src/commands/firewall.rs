@@ -61,6 +61,7 @@ fn list_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 }
 
 pub(super) fn list(cloud: &Cloud, call: &Call, side: impl Fn(&Row<FirewallRule>) -> bool) -> Result<Answer> {
+    cloud.is_ready_for(call, "firewall")?;
     let scope = cloud.scope(call)?;
     let tags = cloud.tag_filter(call)?;
     let shown = cloud
@@ -78,6 +79,20 @@ pub(super) fn list(cloud: &Cloud, call: &Call, side: impl Fn(&Row<FirewallRule>)
         .map(|rule| cloud.show_firewall_rule(rule.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("firewallrule", shown))
+}
+
+impl Cloud {
+    /// Refuses lists of the rules on an address that is nobody's yet, or not the caller's.
+    pub(super) fn is_ready_for(&self, call: &Call, rules: &str) -> Result<()> {
+        let Some(ip) = call.key(&self.ips, "ipaddressid") else { return Ok(()) };
+        match self.ips[ip].held.as_ref().filter(|held| held.state == "Allocated") {
+            Some(held) => self.allow(call.caller, held.account),
+            None => Err(ApiError::invalid(format!(
+                "Ip address id={} not ready for {rules} rules yet",
+                ip.number()
+            ))),
+        }
+    }
 }
 
 /// Ports of a call: none for all of them; without an end, one.

@@ -41,7 +41,9 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    cloud.is_ready_for(call, "port forwarding")?;
     let scope = cloud.scope(call)?;
+    let tags = cloud.tag_filter(call)?;
     let shown = cloud
         .forwardings
         .iter()
@@ -51,6 +53,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.selects(&cloud.forwardings, "id", rule.key)
                 && call.selects(&cloud.ips, "ipaddressid", rule.ip)
                 && call.selects(&cloud.networks, "networkid", rule.network)
+                && cloud.is_tagged(&tags, &rule.uuid)
         })
         .map(|rule| cloud.show_forwarding(rule.key, call.caller.is_root()))
         .collect();

@@ -15,7 +15,8 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("queryAsyncJobResult", "jobid:job", query),
     sync(
         "listAsyncJobs",
-        "startdate:date account domainid:domain listall:flag managementserverid:managementserver",
+        "startdate:date resourceid resourcetype account domainid:domain listall:flag \
+         managementserverid:managementserver",
         list,
     ),
 ];
@@ -40,12 +41,23 @@ fn query(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let scope = cloud.scope(call)?;
     let since = call.text("startdate");
+    if call.text("resourceid").is_some() && call.text("resourcetype").is_none() {
+        return Err(ApiError::invalid("resourceid parameter must be used with resourcetype parameter"));
+    }
+    let is_about = |job: &Job| {
+        call.text("resourcetype").is_none_or(|kind| {
+            let (held, uuid) = (job.instance.0.unwrap_or_default(), job.instance.1.as_deref());
+            held.eq_ignore_ascii_case(kind) && call.filled("resourceid").is_none_or(|id| uuid == Some(id))
+        })
+    };
     let shown = cloud
         .jobs
         .iter()
         .filter(|job| {
             job.outcome.is_none()
                 && cloud.shows(call, scope, job.account)
+                && is_about(job)
+                && call.keyword_in(&[&cloud.class(job)])
                 && since.is_none_or(|since| time(job.created).as_str() >= since)
         })
         .map(|job| cloud.show_job(job.key))
@@ -54,18 +66,24 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 }
 
 impl Cloud {
+    /// Name of the Java class of a job's command.
+    fn class(&self, job: &Job) -> String {
+        let admin = self.accounts[job.account].role == crate::RoleType::RootAdmin
+            && job.command.name == "destroyVirtualMachine";
+        let class = if admin { "admin.vm.DestroyVMCmdByAdmin" } else { job.command.class };
+        format!("org.apache.cloudstack.api.command.{class}")
+    }
+
     fn show_job(&self, key: Key<Job>) -> Value {
         let row = &self.jobs[key];
         let account = &self.accounts[row.account];
-        let admin = account.role == crate::RoleType::RootAdmin && row.command.name == "destroyVirtualMachine";
-        let class = if admin { "admin.vm.DestroyVMCmdByAdmin" } else { row.command.class };
         let mut fields = Fields::of(json!({
             "accountid": account.uuid,
             "account": account.name,
             "domainid": self.domains[account.domain].uuid,
             "domainpath": self.domain_path(account.domain),
             "userid": self.users[row.user].uuid,
-            "cmd": format!("org.apache.cloudstack.api.command.{class}"),
+            "cmd": self.class(row),
             "jobprocstatus": 0,
             "created": time(row.created),
             "jobid": row.uuid,

@@ -19,14 +19,14 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     sync(
         "listKubernetesClusters",
-        "id:kubernetes name clustertype account domainid:domain projectid:project listall:flag",
+        "id:kubernetes name state clustertype account domainid:domain projectid:project listall:flag",
         list,
     ),
     job(
         "createKubernetesCluster",
         "name! description zoneid:zone! clustertype networkid:network serviceofferingid:serviceoffering \
          account domainid:domain projectid:project asnumber:number cniconfigurationid:none \
-         controlnodes:number etcdnodes:number kubernetesversionid:none masternodes:number \
+         controlnodes:number etcdnodes:number externalloadbalanceripaddress kubernetesversionid:none masternodes:number \
          noderootdisksize:number size:number",
         "user.kubernetes.cluster.CreateKubernetesClusterCmd",
         create,
@@ -66,6 +66,11 @@ fn list_versions(_: &mut Cloud, _: &Call) -> Result<Answer> {
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let scope = cloud.scope(call)?;
+    if let Some(kind) =
+        call.text("clustertype").filter(|kind| !["CloudManaged", "ExternalManaged"].contains(kind))
+    {
+        return Err(unknown_type(kind));
+    }
     let shown = cloud
         .kubernetes_clusters
         .iter()
@@ -74,6 +79,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.selects(&cloud.kubernetes_clusters, "id", cluster.key)
                 && call.names("name", &cluster.name)
                 && call.names("clustertype", "ExternalManaged")
+                && call.names("state", "Running")
                 && call.keyword_in(&[&cluster.name])
         })
         .map(|cluster| cloud.show_kubernetes_cluster(cluster.key, call.caller))
@@ -81,17 +87,24 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     Ok(Answer::List("kubernetescluster", shown))
 }
 
+fn unknown_type(name: &str) -> ApiError {
+    ApiError::invalid(format!(
+        "Unable to resolve cluster type {name} to a supported value (CloudManaged, ExternalManaged)"
+    ))
+}
+
 fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     match call.text("clustertype") {
         Some("ExternalManaged") => {}
         Some("CloudManaged") | None => {
-            return Err(ApiError::runtime("this simulator keeps records of ExternalManaged clusters only"));
+            let text = "this simulator keeps records of ExternalManaged clusters only";
+            return Err(ApiError::runtime(text).wrapped());
         }
-        Some(other) => {
-            return Err(ApiError::invalid(format!(
-                "Unable to resolve cluster type {other} to a supported value (CloudManaged, ExternalManaged)"
-            )));
-        }
+        Some(other) => return Err(unknown_type(other)),
+    }
+    let balancer = call.filled("externalloadbalanceripaddress");
+    if balancer.is_some_and(|address| address.parse::<std::net::IpAddr>().is_err()) {
+        return Err(ApiError::runtime("Invalid external load balancer IP address").wrapped());
     }
     let owner = cloud.owner(call)?;
     let name = call.text("name").unwrap_or_default().to_owned();
@@ -136,9 +149,31 @@ fn own(cloud: &Cloud, call: &Call) -> Result<Key<KubernetesCluster>> {
     Ok(key)
 }
 
-/// A machine may be in as many records, and as often, as anybody likes.
+/// A record of the caller's, for a command that raises every refusal again as an internal error.
+fn own_wrapped(cloud: &Cloud, call: &Call) -> Result<Key<KubernetesCluster>> {
+    let key = call.the(&cloud.kubernetes_clusters, "id")?;
+    if cloud.kubernetes_clusters[key].removed {
+        return Err(ApiError::runtime("Invalid Kubernetes cluster ID specified").wrapped());
+    }
+    cloud.allow(call.caller, cloud.kubernetes_clusters[key].account).map_err(internal)?;
+    Ok(key)
+}
+
+/// The same refusal as an internal error.
+fn internal(refused: ApiError) -> ApiError {
+    ApiError { code: 530, ..refused }.wrapped()
+}
+
+/// A machine may be in as many records, and as often, as its owner likes.
 fn add(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    let key = own(cloud, call)?;
+    let key = own_wrapped(cloud, call)?;
+    for vm in call.keys(&cloud.vms, "virtualmachineids") {
+        let row = &cloud.vms[vm];
+        if row.removed {
+            return Err(ApiError::runtime("Invalid VM ID specified").wrapped());
+        }
+        cloud.allow(call.caller, row.account).map_err(internal)?;
+    }
     for vm in call.keys(&cloud.vms, "virtualmachineids") {
         let members = &mut cloud.kubernetes_clusters[key].members;
         if !members.contains(&vm) {
@@ -148,19 +183,24 @@ fn add(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     Ok(Answer::Body(success()))
 }
 
+/// Members come first, then those that are none.
 fn remove(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    let key = own(cloud, call)?;
-    let mut shown = Vec::new();
-    for vm in call.keys(&cloud.vms, "virtualmachineids") {
-        let uuid = cloud.vms[vm].uuid.clone();
-        let members = &mut cloud.kubernetes_clusters[key].members;
-        let before = members.len();
-        members.retain(|member| *member != vm);
-        let mut entry = json!({"id": uuid, "success": members.len() < before});
-        if members.len() == before {
-            entry["displaytext"] = Value::from("VM is not part of the cluster");
+    let key = own_wrapped(cloud, call)?;
+    let named = call.keys(&cloud.vms, "virtualmachineids");
+    let held = cloud.kubernetes_clusters[key].members.clone();
+    cloud.kubernetes_clusters[key].members.retain(|member| !named.contains(member));
+    let mut shown: Vec<Value> = held
+        .iter()
+        .filter(|member| named.contains(member))
+        .map(|member| json!({"id": cloud.vms[*member].uuid, "success": true}))
+        .collect();
+    for (at, vm) in named.iter().enumerate() {
+        if held.contains(vm) || named[..at].contains(vm) {
+            continue;
         }
-        shown.push(entry);
+        let row = &cloud.vms[*vm];
+        let text = if row.removed { "VM is already removed" } else { "VM is not part of the cluster" };
+        shown.push(json!({"id": row.uuid, "success": false, "displaytext": text}));
     }
     Ok(Answer::List("removevirtualmachinesfromkubernetesclusterresponse", shown))
 }

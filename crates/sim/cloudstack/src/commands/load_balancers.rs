@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{job, sync};
-use crate::call::{Answer, Call};
+use crate::call::{Answer, Call, Caller};
 use crate::catalog::Command;
 use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
 use crate::jobs::{Submission, success};
 use crate::model::compute::{Vm, VmState};
+use crate::model::identity::RoleType;
 use crate::model::network::{FirewallRule, LbRule, Network, OpenedFor, Ports, PublicIp};
 use crate::model::table::Key;
 use crate::render::VmView;
@@ -22,14 +23,15 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     job(
         "createLoadBalancerRule",
-        "algorithm! name! privateport:number! publicport:number! publicipid:ip networkid:network zoneid:zone protocol \
+        "algorithm! name! description:long privateport:number! publicport:number! publicipid:ip networkid:network \
+         zoneid:zone protocol \
          openfirewall:flag cidrlist:long account domainid:domain",
         "user.loadbalancer.CreateLoadBalancerRuleCmd",
         create,
     ),
     job(
         "updateLoadBalancerRule",
-        "id:lb! name algorithm protocol",
+        "id:lb! name description:long algorithm protocol",
         "user.loadbalancer.UpdateLoadBalancerRuleCmd",
         update,
     ),
@@ -66,7 +68,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.selects(&cloud.zones, "zoneid", cloud.networks[rule.network].zone)
                 && vm.is_none_or(|vm| rule.members.contains(&vm))
                 && call.names("name", &rule.name)
-                && call.keyword_in(&[&rule.name])
+                && call.keyword_in(&[&rule.name, rule.description.as_deref().unwrap_or_default()])
                 && cloud.is_tagged(&tags, &rule.uuid)
         })
         .map(|rule| cloud.show_lb_rule(rule.key, call.caller.is_root()))
@@ -127,6 +129,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     cloud.port_is_free(ip, "tcp", ports).map_err(ApiError::wrapped)?;
     let it = LbRule {
         name: call.text("name").unwrap_or_default().to_owned(),
+        description: call.text("description").map(str::to_owned),
         account,
         ip,
         network,
@@ -288,7 +291,7 @@ fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = call.the(&cloud.lb_rules, "id")?;
     cloud.allow(call.caller, cloud.lb_rules[key].account)?;
     let text = |name: &str| call.filled(name).map(str::to_owned);
-    let (name, algorithm) = (text("name"), text("algorithm"));
+    let (name, description, algorithm) = (text("name"), text("description"), text("algorithm"));
     let full = call.caller.is_root();
     Ok(Answer::Job(Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         let row = &mut cloud.lb_rules[key];
@@ -301,6 +304,9 @@ fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         }
         if let Some(name) = name {
             row.name = name;
+        }
+        if description.is_some() {
+            row.description = description;
         }
         if let Some(algorithm) = algorithm {
             row.algorithm = algorithm;
@@ -327,9 +333,15 @@ fn list_instances(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = call.the(&cloud.lb_rules, "id")?;
     cloud.allow(call.caller, cloud.lb_rules[key].account)?;
     let network = cloud.lb_rules[key].network;
-    let shown = cloud.lb_rules[key].members.iter().map(|vm| {
-        let instance = cloud.show_vm(*vm, VmView::full(call.caller)).done();
-        if !call.is("lbvmips") {
+    let with_addresses = call.is("lbvmips");
+    // Without addresses everybody is shown what users are shown.
+    let role = if with_addresses { call.caller.role } else { RoleType::User };
+    let view = VmView::full(Caller { role, ..call.caller });
+    // All members are applied, and other machines are not looked for.
+    let members = if call.flag("applied") == Some(false) { &[] } else { &*cloud.lb_rules[key].members };
+    let shown = members.iter().map(|vm| {
+        let instance = cloud.show_vm(*vm, view).done();
+        if !with_addresses {
             return instance;
         }
         let addresses: Vec<Value> = cloud.vms[*vm]
@@ -340,7 +352,7 @@ fn list_instances(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             .collect();
         json!({"loadbalancerruleinstance": instance, "lbvmipaddresses": addresses})
     });
-    let name = if call.is("lbvmips") { "lbrulevmidip" } else { "loadbalancerruleinstance" };
+    let name = if with_addresses { "lbrulevmidip" } else { "loadbalancerruleinstance" };
     Ok(Answer::List(name, shown.collect()))
 }
 

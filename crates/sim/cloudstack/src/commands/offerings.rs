@@ -5,12 +5,15 @@ use crate::call::{Answer, Call};
 use crate::catalog::Command;
 use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
-use crate::model::place::{OfferedSize, Size};
+use crate::model::compute::{Vm, VmState};
+use crate::model::identity::RoleType;
+use crate::model::place::{OfferedSize, ServiceOffering, Size};
+use crate::model::table::Key;
 
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listServiceOfferings",
-        "id:serviceoffering name zoneid:zone issystem:flag systemvmtype projectid:project \
+        "id:serviceoffering name zoneid:zone issystem:flag systemvmtype isrecursive:flag projectid:project \
          cpunumber:number cpuspeed:number domainid:domain memory:number templateid:template \
          vgpuprofileid:none virtualmachineid:vm",
         list_service_offerings,
@@ -42,7 +45,24 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn list_service_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    let system = call.is("issystem") && call.caller.is_admin();
+    let system = call.is("issystem");
+    if system && !call.caller.is_root() {
+        return Err(ApiError::invalid("Only ROOT admins can access system offerings."));
+    }
+    let vm = call.key(&cloud.vms, "virtualmachineid");
+    if let Some(vm) = vm {
+        if cloud.vms[vm].removed {
+            return Err(ApiError::invalid("unable to find a virtual machine with specified id"));
+        }
+        cloud.allow(call.caller, cloud.vms[vm].account)?;
+    }
+    if call.is("isrecursive") && call.caller.role == RoleType::User {
+        return Err(ApiError::invalid(
+            "Only ROOT admins and Domain admins can list service offerings with isrecursive=true",
+        ));
+    }
+    let number = |name: &str| call.number(name).and_then(|number| u64::try_from(number).ok());
+    let wanted = (number("cpunumber"), number("cpuspeed"), number("memory"));
     let shown = cloud
         .service_offerings
         .iter()
@@ -50,12 +70,45 @@ fn list_service_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             row.system_vm_type.is_some() == system
                 && call.selects(&cloud.service_offerings, "id", row.key)
                 && call.names("name", &row.name)
-                && call.keyword_in(&[&row.name])
+                && call.keyword_in(&[&row.name, row.display_text.as_deref().unwrap_or_default()])
                 && row.system_vm_type.is_none_or(|kind| call.names("systemvmtype", kind))
+                && offers(row.size, wanted)
+                && vm.is_none_or(|vm| may_become(&cloud.vms[vm], row.key, row.size))
         })
         .map(|row| cloud.show_service_offering(row.key))
         .collect();
     Ok(Answer::List("serviceoffering", shown))
+}
+
+/// Machines of an offering can have at least so many cores, this speed and this memory.
+fn offers(size: OfferedSize, wanted: (Option<u64>, Option<u64>, Option<u64>)) -> bool {
+    let least = |held: u64, wanted: Option<u64>| wanted.is_none_or(|wanted| held >= wanted);
+    let within = |(least, most): (u64, u64), wanted: Option<u64>| {
+        wanted.is_none_or(|wanted| (least..=most).contains(&wanted))
+    };
+    let (cores, mhz, memory) = wanted;
+    match size {
+        OfferedSize::Fixed(size) => {
+            least(size.cores, cores) && least(size.mhz, mhz) && least(size.memory_mib, memory)
+        }
+        OfferedSize::Custom => true,
+        OfferedSize::Constrained { cores: some, memory_mib, mhz: speed } => {
+            within(some, cores) && least(speed, mhz) && within(memory_mib, memory)
+        }
+    }
+}
+
+/// A machine can get another offering: one that runs only one that is no smaller.
+fn may_become(vm: &Vm, offering: Key<ServiceOffering>, size: OfferedSize) -> bool {
+    let same = offering == vm.offering && matches!(size, OfferedSize::Fixed(_));
+    let most = match size {
+        OfferedSize::Fixed(size) => Some((size.cores, size.mhz, size.memory_mib)),
+        OfferedSize::Custom => None,
+        OfferedSize::Constrained { cores, memory_mib, mhz } => Some((cores.1, mhz, memory_mib.1)),
+    };
+    let held = vm.size;
+    let fits = |(cores, mhz, memory)| cores >= held.cores && mhz >= held.mhz && memory >= held.memory_mib;
+    !same && (vm.state != VmState::Running || most.is_none_or(fits))
 }
 
 fn create_service_offering(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -1,5 +1,6 @@
 //! Templates.
 
+use super::machines::is_hypervisor;
 use super::{job, sync};
 use crate::call::{Answer, Call};
 use crate::catalog::Command;
@@ -27,6 +28,9 @@ pub(super) const COMMANDS: &[Command] = &[
     job("deleteTemplate", "id:template! zoneid:zone", "user.template.DeleteTemplateCmd", delete),
 ];
 
+const FILTERS: [&str; 8] =
+    ["featured", "self", "selfexecutable", "sharedexecutable", "executable", "community", "all", "shared"];
+
 impl Cloud {
     /// Whether somebody may start machines from a template.
     pub(crate) fn may_launch(&self, call: &Call, template: Key<Template>) -> bool {
@@ -43,7 +47,13 @@ impl Cloud {
 }
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    let filter = call.text("templatefilter").unwrap_or_default().to_lowercase();
+    let filter = call.text("templatefilter").unwrap_or_default();
+    // The names of an enumeration: their case matters.
+    if !FILTERS.contains(&filter) {
+        return Err(ApiError::parameter(format!(
+            "No enum constant com.cloud.template.VirtualMachineTemplate.TemplateFilter.{filter}"
+        )));
+    }
     if filter == "all" && !call.caller.is_admin() {
         return Err(ApiError::invalid("Filter all can be specified by admin only"));
     }
@@ -54,28 +64,29 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     }
     let scope = cloud.scope(call)?;
     let own = |row: &Row<Template>| cloud.shows(call, scope, row.account);
-    let ids = call.keys(&cloud.templates, "ids");
+    // An id alone selects: neither the filter nor other ids matter then.
+    let by_id = call.text("id").is_some();
+    let ids = if by_id { Vec::new() } else { call.keys(&cloud.templates, "ids") };
     let mut rows = Vec::new();
     for row in cloud.templates.iter() {
         let system = row.kind == TemplateKind::System;
-        let chosen = match filter.as_str() {
+        let chosen = match filter {
+            "featured" | "selfexecutable" if by_id => !system,
             "all" => true,
+            _ if by_id => true,
             "featured" => row.public && row.featured,
             "community" => row.public && !row.featured,
             "self" | "selfexecutable" => own(row) && !system,
             "executable" => !system && (row.public || own(row)),
             // Nothing is ever shared with single accounts here.
-            "sharedexecutable" | "shared" => false,
-            other => {
-                return Err(ApiError::invalid(format!("Please specify a valid template filter: {other}")));
-            }
+            _ => false,
         };
         if chosen
             && call.selects(&cloud.templates, "id", row.key)
             && (ids.is_empty() || ids.contains(&row.key))
             && call.names("name", &row.name)
             && call.names("hypervisor", &row.hypervisor)
-            && call.keyword_in(&[&row.name])
+            && call.keyword_in(&[&row.name, &row.display_text])
         {
             rows.push(row);
         }
@@ -95,6 +106,9 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 fn register(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let owner = cloud.owner(call)?;
     let text = |name: &str| call.text(name).unwrap_or_default().to_owned();
+    if !is_hypervisor(&text("hypervisor")) {
+        return Err(ApiError::invalid(format!("Hypervisor Type: {} is invalid.", text("hypervisor"))));
+    }
     let (format, url) = (text("format").to_uppercase(), text("url"));
     if !matches!(format.as_str(), "VHD" | "QCOW2" | "OVA" | "RAW" | "VMDK" | "VDI" | "TAR" | "VHDX") {
         return Err(ApiError::internal(4250));

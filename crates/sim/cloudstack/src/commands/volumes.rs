@@ -11,14 +11,14 @@ use crate::jobs::{Submission, success};
 use crate::model::compute::{VmState, Volume, VolumeKind};
 use crate::model::identity::Resource;
 use crate::model::place::DiskOffering;
-use crate::model::table::Key;
+use crate::model::table::{Key, Row};
 
 pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listVolumes",
         "id:volume ids:volume[] name type state virtualmachineid:vm zoneid:zone \
          diskofferingid:diskoffering account domainid:domain projectid:project listall:flag \
-         clusterid:cluster hostid:host podid:pod serviceofferingid:serviceoffering",
+         clusterid:cluster hostid:host podid:pod serviceofferingid:serviceoffering storageid",
         list,
     ),
     job(
@@ -48,6 +48,7 @@ pub(super) const COMMANDS: &[Command] = &[
         resize,
     ),
     sync("deleteVolume", "id:volume!", delete),
+    sync("recoverVolume", "id:volume!", recover),
     job("destroyVolume", "id:volume! expunge:flag", "user.volume.DestroyVolumeCmd", destroy),
 ];
 
@@ -60,6 +61,25 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let ids = call.keys(&cloud.volumes, "ids");
     let vm = call.key(&cloud.vms, "virtualmachineid");
     let disk_offering = call.key(&cloud.disk_offerings, "diskofferingid");
+    // The disk offering of a service offering, unless one is named.
+    let offering =
+        call.key(&cloud.service_offerings, "serviceofferingid").filter(|_| disk_offering.is_none());
+    let pool = call.filled("storageid");
+    if let Some(id) = pool
+        && !cloud.zones.iter().any(|zone| zone.primary_storage == id)
+    {
+        return Err(ApiError::invalid(format!("Unable to find storage pool by uuid {id}")));
+    }
+    // The pool of a zone belongs to its hosts.
+    let is_stored = |volume: &Row<Volume>| {
+        let zone = &cloud.zones[volume.zone];
+        let mut hosts = cloud.hosts.iter().filter(|host| host.zone == volume.zone);
+        let on = |parameter: &str| call.text(parameter).is_none() || volume.ready;
+        (on("storageid") && on("clusterid") && on("podid"))
+            && pool.is_none_or(|id| zone.primary_storage == id)
+            && call.names("podid", &zone.pod)
+            && call.text("clusterid").is_none_or(|id| hosts.any(|host| host.cluster.0 == id))
+    };
     let rows: Vec<_> = cloud
         .volumes
         .iter()
@@ -78,6 +98,9 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.names("name", &volume.name)
                 && disk_offering
                     .is_none_or(|offering| matches!(volume.kind, VolumeKind::Data(held) if held == offering))
+                && offering
+                    .is_none_or(|wanted| matches!(volume.kind, VolumeKind::Root(_, held) if held == wanted))
+                && is_stored(volume)
                 && call.keyword_in(&[&volume.name, kind, volume.state_name()])
                 && cloud.is_tagged(&tags, &volume.uuid)
         })
@@ -180,6 +203,9 @@ fn attach(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         if cloud.volumes[key].vm.is_some() {
             return Err(ApiError::invalid(ATTACHED));
         }
+        if cloud.volumes[key].destroyed {
+            return Err(ApiError::invalid("Volume state must be in Allocated, Ready or in Uploaded state"));
+        }
         if cloud.vms[vm].removed || !matches!(cloud.vms[vm].state, VmState::Running | VmState::Stopped) {
             return Err(ApiError::invalid("Please specify a VM that is either running or stopped."));
         }
@@ -248,14 +274,44 @@ fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
 fn destroy(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = own(cloud, call)?;
     let uuid = cloud.volumes[key].uuid.clone();
-    let full = call.caller.is_root();
+    let expunge = call.is("expunge");
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
         if cloud.volumes[key].vm.is_some() {
             return Err(ApiError::invalid(ATTACHED));
         }
-        let shown = cloud.show_volume(key, full);
-        cloud.remove_volume(key);
-        Ok(json!({"volume": shown}))
+        if expunge {
+            let shown = cloud.show_volume(key, false);
+            cloud.remove_volume(key);
+            return Ok(json!({"volume": shown}));
+        }
+        if !cloud.volumes[key].ready && !cloud.volumes[key].destroyed {
+            return Err(ApiError::invalid(
+                "The volume in Allocated/Uploaded state can only be expunged not destroyed/recovered",
+            ));
+        }
+        // It stays in lists until the storage is cleaned up.
+        cloud.volumes[key].destroyed = true;
+        cloud.clean_up_later(key);
+        Ok(json!({"volume": cloud.show_volume(key, false)}))
     });
     Ok(Answer::Job(submission.about_the("Volume", &uuid)))
+}
+
+fn recover(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = own(cloud, call)?;
+    if !cloud.volumes[key].destroyed {
+        return Err(ApiError::invalid("Please specify a volume in Destroy state."));
+    }
+    let (account, bytes) = (cloud.volumes[key].account, cloud.volumes[key].bytes);
+    cloud.within_limit(account, Resource::Volume, 1).map_err(limit_exceeded)?;
+    let gib = i64::try_from(bytes >> 30).unwrap_or(i64::MAX);
+    cloud.within_limit(account, Resource::PrimaryStorage, gib).map_err(limit_exceeded)?;
+    cloud.volumes[key].destroyed = false;
+    // Everybody is shown what administrators are shown.
+    Ok(Answer::Object("volume", cloud.show_volume(key, true)))
+}
+
+/// A limit that was exceeded is told as a wrong parameter.
+fn limit_exceeded(refused: ApiError) -> ApiError {
+    ApiError::invalid(refused.text)
 }

@@ -81,6 +81,7 @@ impl Ports {
 /// A load balancer rule.
 pub(crate) struct LbRule {
     pub(crate) name: String,
+    pub(crate) description: Option<String>,
     pub(crate) account: Key<Account>,
     pub(crate) ip: Key<PublicIp>,
     pub(crate) network: Key<Network>,

@@ -272,6 +272,7 @@ impl Cloud {
         }));
         fields
             .owner(self, row.account)
+            .maybe("description", row.description.as_deref())
             .maybe("protocol", row.protocol.as_deref())
             .maybe("cidrlist", row.cidrs.as_deref())
             .maybe("fordisplay", full.then_some(true));

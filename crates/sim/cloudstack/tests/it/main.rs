@@ -4,6 +4,7 @@
 mod accounts;
 mod envelope;
 mod faults;
+mod filters;
 mod guests;
 mod machines;
 mod networks;

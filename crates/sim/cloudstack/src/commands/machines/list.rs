@@ -70,6 +70,29 @@ impl Cloud {
     }
 }
 
+/// Types that the server knows, whatever the case.
+const HYPERVISORS: [&str; 14] = [
+    "XenServer",
+    "KVM",
+    "VMware",
+    "Hyperv",
+    "VirtualBox",
+    "Parallels",
+    "BareMetal",
+    "Simulator",
+    "Ovm",
+    "Ovm3",
+    "LXC",
+    "Custom",
+    "External",
+    "Any",
+];
+
+/// The server knows a type of hypervisor.
+pub(crate) fn is_hypervisor(name: &str) -> bool {
+    HYPERVISORS.iter().any(|held| held.eq_ignore_ascii_case(name))
+}
+
 fn is_in_state(call: &Call, vm: &Row<Vm>) -> bool {
     let gone = matches!(vm.state, VmState::Destroyed | VmState::Expunging);
     match call.text("state") {
@@ -82,8 +105,11 @@ fn is_in_state(call: &Call, vm: &Row<Vm>) -> bool {
 /// A keyword is a part of a name or an address, or a whole state.
 fn matches_keyword(cloud: &Cloud, call: &Call, vm: &Row<Vm>) -> bool {
     let Some(word) = call.filled("keyword") else { return true };
+    let nated =
+        cloud.ips.iter().filter(|ip| ip.held.as_ref().is_some_and(|it| it.static_nat == Some(vm.key)));
+    let own = vm.nics.iter().filter_map(|nic| nic.address);
     let addresses: Vec<String> =
-        vm.nics.iter().filter_map(|nic| nic.address).map(|address| address.to_string()).collect();
+        own.chain(nated.map(|ip| ip.address)).map(|address| address.to_string()).collect();
     let instance = call.caller.is_root().then(|| cloud.instance_name(vm.key));
     let texts: Vec<&str> = [vm.name.as_str(), vm.display_name.as_str()]
         .into_iter()
@@ -96,6 +122,10 @@ fn matches_keyword(cloud: &Cloud, call: &Call, vm: &Row<Vm>) -> bool {
 fn select(cloud: &Cloud, call: &Call) -> Result<Vec<Key<Vm>>> {
     if call.text("id").is_some() && call.filled("ids").is_some() {
         return Err(ApiError::invalid("Specify either id or ids but not both parameters"));
+    }
+    let hypervisor = call.text("hypervisor");
+    if let Some(unknown) = hypervisor.filter(|name| !is_hypervisor(name)) {
+        return Err(ApiError::invalid(format!("Invalid HypervisorType {unknown}")));
     }
     let scope = cloud.scope(call)?;
     let tags = cloud.tag_filter(call)?;
@@ -113,6 +143,8 @@ fn select(cloud: &Cloud, call: &Call) -> Result<Vec<Key<Vm>>> {
             && call.selects(&cloud.vms, "id", vm.key)
             && (ids.is_empty() || ids.contains(&vm.key))
             && call.names("name", &vm.name)
+            && hypervisor
+                .is_none_or(|name| name.eq_ignore_ascii_case(&cloud.templates[vm.template].hypervisor))
             && matches_keyword(cloud, call, vm)
             && call.selects(&cloud.zones, "zoneid", vm.zone)
             && call.selects(&cloud.templates, "templateid", vm.template)

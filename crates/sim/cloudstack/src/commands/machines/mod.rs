@@ -15,6 +15,7 @@ mod power;
 mod request;
 mod update;
 
+pub(super) use list::is_hypervisor;
 pub(crate) use request::LENIENT;
 
 use super::{job, sync};
@@ -81,7 +82,7 @@ pub(super) const COMMANDS: &[Command] = &[
 
 const LIST: &str = "id:vm ids:vm[] name state zoneid:zone networkid:network templateid:template hostid:host \
          serviceofferingid:serviceoffering affinitygroupid:affinitygroup vpcid:vpc userid:user keypair \
-         details:long userdata:flag account domainid:domain projectid:project listall:flag \
+         details:long userdata:flag hypervisor account domainid:domain projectid:project listall:flag \
          autoscalevmgroupid:none backupofferingid:none extensionid:none groupid:instancegroup isoid:none \
          securitygroupid:none userdataid:none";
 
