@@ -225,6 +225,10 @@ impl Cloud {
 
     /// The account that a command is to act for: the caller's, another's, a project's.
     pub(crate) fn owner(&self, call: &Call) -> Result<Key<Account>> {
+        let named = call.text("account").zip(call.key(&self.domains, "domainid"));
+        if named.is_some() && call.text("projectid").is_some() {
+            return Err(ApiError::invalid("ProjectId and account/domainId can't be specified together"));
+        }
         if let Some(project) = call.key(&self.projects, "projectid") {
             let row = &self.projects[project];
             self.allow_project(call, project)?;
@@ -236,21 +240,31 @@ impl Cloud {
             }
             return Ok(row.account);
         }
-        let Some(name) = call.text("account") else { return Ok(call.caller.account) };
-        let domain = call.key(&self.domains, "domainid").unwrap_or(self.accounts[call.caller.account].domain);
+        let Some((name, domain)) = named else {
+            return match call.text("account") {
+                Some(_) => Err(ApiError::invalid("AccountName and domainId must be specified together")),
+                None => Ok(call.caller.account),
+            };
+        };
+        let own = &self.accounts[call.caller.account];
+        // Whoever is no administrator does not learn whether there is such an account.
+        if !call.caller.is_admin() {
+            return match name == own.name && domain == own.domain {
+                true => Ok(call.caller.account),
+                false => Err(ApiError::denied(format!(
+                    "Can't create/list resources for account {name} in domain {}, permission denied",
+                    domain.number()
+                ))),
+            };
+        }
         let owner = self.account_named(name, domain).ok_or_else(|| {
             ApiError::invalid(format!("Unable to find account {name} in domain {}", domain.number()))
         })?;
-        if self.may_operate(call.caller, owner) {
-            return Ok(owner);
-        }
-        Err(ApiError::denied(format!(
-            "Can't create/list resources for account {name} in domain {}, permission denied",
-            domain.number()
-        )))
+        self.allow(call.caller, owner)?;
+        Ok(owner)
     }
 
-    fn allow_project(&self, call: &Call, project: Key<Project>) -> Result<()> {
+    pub(crate) fn allow_project(&self, call: &Call, project: Key<Project>) -> Result<()> {
         if self.may_operate(call.caller, self.projects[project].account) {
             return Ok(());
         }
@@ -275,7 +289,11 @@ impl Cloud {
         }
         if let Some(project) = call.text("projectid") {
             if project == "-1" {
-                return Ok(Scope::Projects { own_too: call.is("listall") });
+                let all = call.is("listall");
+                return Ok(match caller.is_root() && all {
+                    true => Scope::AllAndProjects,
+                    false => Scope::Projects { own_too: all },
+                });
             }
             let project = call.the(&self.projects, "projectid")?;
             self.allow_project(call, project)?;
@@ -320,7 +338,7 @@ impl Cloud {
             Scope::OneDomain(domain) => account.project.is_none() && account.domain == domain,
             Scope::Domain(domain) => account.project.is_none() && self.is_within(account.domain, domain),
             Scope::Projects { own_too } => match account.project {
-                Some(_) => self.may_operate(call.caller, owner),
+                Some(project) => call.caller.is_root() || self.projects[project].owner == call.caller.account,
                 None => own_too && owner == call.caller.account,
             },
         }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{job, sync};
 use crate::call::{Answer, Call};
 use crate::catalog::Command;
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, Scope};
 use crate::error::{ApiError, Result};
 use crate::jobs::{Submission, success};
 use crate::model::identity::{Account, Resource};
@@ -39,27 +39,51 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    let scope = cloud.scope(call)?;
+    let states: Vec<&str> = call.filled("state").into_iter().flat_map(|list| list.split(',')).collect();
+    let asks = |state: &str| states.iter().any(|held| held.trim().eq_ignore_ascii_case(state));
+    let unheld = asks("Free") || asks("Reserved");
+    let allocated = match call.flag("allocatedonly") {
+        Some(true) if unheld => {
+            return Err(ApiError::invalid("Conflict: allocatedonly is true but state is Free"));
+        }
+        Some(false) if !unheld && asks("Allocated") => true,
+        Some(only) => only,
+        None => !unheld,
+    };
+    // Root sees everybody's among those that are not allocated to anybody.
+    let whole = !allocated && call.caller.is_root() && call.text("domainid").is_none();
+    let scope = if whole { Scope::AllAndProjects } else { cloud.scope(call)? };
+    // A network or VPC that is gone filters nothing.
+    let network =
+        call.key(&cloud.networks, "associatednetworkid").filter(|key| !cloud.networks[*key].removed);
+    let vpc = call.key(&cloud.vpcs, "vpcid").filter(|key| !cloud.vpcs[*key].removed);
+    if let Some(network) = network
+        && cloud.network_offerings[cloud.networks[network].offering].guest_type != GuestType::Shared
+    {
+        cloud.allow(call.caller, cloud.networks[network].account)?;
+    }
+    if let Some(vpc) = vpc {
+        cloud.allow(call.caller, cloud.vpcs[vpc].account)?;
+    }
     let tags = cloud.tag_filter(call)?;
-    let free_too = call.flag("allocatedonly") == Some(false)
-        || call.names("state", "Free") && call.text("state").is_some();
     let shown = cloud
         .ips
         .iter()
         .filter(|ip| {
             let held = ip.held.as_ref();
             let visible = match held {
-                None => free_too,
+                None => !allocated,
                 Some(held) => !held.system && cloud.shows(call, scope, held.account),
             };
-            let network = held.and_then(|held| held.network);
+            let address = ip.address.to_string();
             visible
                 && call.selects(&cloud.ips, "id", ip.key)
                 && call.selects(&cloud.zones, "zoneid", ip.zone)
-                && call.names("ipaddress", &ip.address.to_string())
-                && call.names("state", held.map_or("Free", |held| held.state))
-                && call.text("associatednetworkid").is_none_or(|id| network == cloud.networks.find(id))
-                && call.text("vpcid").is_none_or(|id| held.and_then(|held| held.vpc) == cloud.vpcs.find(id))
+                && call.names("ipaddress", &address)
+                && (call.text("ipaddress").is_some() || call.keyword_in(&[&address]))
+                && (states.is_empty() || asks(held.map_or("Free", |held| held.state)))
+                && network.is_none_or(|network| held.is_some_and(|held| held.network == Some(network)))
+                && vpc.is_none_or(|vpc| held.is_some_and(|held| held.vpc == Some(vpc)))
                 && call
                     .flag("issourcenat")
                     .is_none_or(|wanted| held.is_some_and(|held| held.source_nat == wanted))

@@ -40,8 +40,20 @@ fn list_types(_: &mut Cloud, _: &Call) -> Result<Answer> {
 }
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    // Those of a machine are listed whatever else is asked for.
+    if let Some(vm) = call.key(&cloud.vms, "virtualmachineid") {
+        let row = &cloud.vms[vm];
+        if row.removed {
+            return Err(ApiError::invalid(format!(
+                "Unable to list affinity groups for virtual machine instance {}; instance not found.",
+                vm.number()
+            )));
+        }
+        cloud.allow(call.caller, row.account)?;
+        let shown = row.affinity.iter().map(|group| cloud.show_affinity_group(*group)).collect();
+        return Ok(Answer::List("affinitygroup", shown));
+    }
     let scope = cloud.scope(call)?;
-    let vm = call.key(&cloud.vms, "virtualmachineid");
     let shown = cloud
         .affinity_groups
         .iter()
@@ -50,8 +62,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.selects(&cloud.affinity_groups, "id", group.key)
                 && call.names("name", &group.name)
                 && call.names("type", group.kind.name())
-                && call.keyword_in(&[&group.name])
-                && vm.is_none_or(|vm| cloud.vms[vm].affinity.contains(&group.key))
+                && call.keyword_in(&[&group.name, group.kind.name()])
         })
         .map(|group| cloud.show_affinity_group(group.key))
         .collect();

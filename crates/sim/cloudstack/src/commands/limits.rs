@@ -101,7 +101,9 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         Owner::Account(account) => cloud.show_limit(account, resource),
         Owner::Domain(domain) => cloud.show_domain_limit(domain, resource),
     });
-    Ok(Answer::List("resourcelimit", shown.collect()))
+    // Paging is checked and not applied.
+    let shown: Vec<_> = shown.collect();
+    Ok(Answer::Page("resourcelimit", shown.len(), shown))
 }
 
 fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -11,7 +11,7 @@ use crate::catalog::Command;
 use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
 use crate::jobs::{Submission, success};
-use crate::model::identity::{Account, Resource};
+use crate::model::identity::{Account, Domain, Resource};
 use crate::model::network::{Network, NetworkState, Vpc};
 use crate::model::place::{GuestType, NetworkOffering, Zone};
 use crate::model::table::Key;
@@ -20,8 +20,9 @@ pub(super) const COMMANDS: &[Command] = &[
     sync(
         "listNetworks",
         "id:network name zoneid:zone type account domainid:domain projectid:project listall:flag \
-         vpcid:vpc canusefordeploy:flag issystem:flag associatednetworkid:network \
-         networkofferingid:networkoffering physicalnetworkid:physicalnetwork",
+         vpcid:vpc forvpc:flag canusefordeploy:flag issystem:flag associatednetworkid:network isrecursive:flag \
+         networkofferingid:networkoffering physicalnetworkid:physicalnetwork networkfilter traffictype acltype \
+         restartrequired:flag specifyipranges:flag supportedservices:long",
         list,
     ),
     sync(
@@ -43,34 +44,162 @@ pub(super) const COMMANDS: &[Command] = &[
     job("deleteNetwork", "id:network! forced:flag", "user.network.DeleteNetworkCmd", delete),
 ];
 
+const FILTERS: [&str; 5] = ["account", "domain", "accountdomain", "shared", "all"];
+
+/// Services that networks can have.
+const SERVICES: [&str; 14] = [
+    "Vpn",
+    "Dhcp",
+    "Dns",
+    "Gateway",
+    "Firewall",
+    "Lb",
+    "UserData",
+    "SourceNat",
+    "StaticNat",
+    "PortForwarding",
+    "SecurityGroup",
+    "NetworkACL",
+    "Connectivity",
+    "CustomAction",
+];
+
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
-    if let Some(kind) = call.text("type")
+    let kind = call.filled("type").filter(|kind| !kind.eq_ignore_ascii_case("all"));
+    if let Some(kind) = kind
         && !["Isolated", "Shared", "L2"].iter().any(|known| known.eq_ignore_ascii_case(kind))
     {
         return Err(ApiError::invalid(format!("Unexpected Guest type : {kind}")));
     }
-    let scope = cloud.scope(call)?;
+    let filter = call.text("networkfilter").unwrap_or("all").to_lowercase();
+    if !FILTERS.contains(&filter.as_str()) {
+        let held = call.text("networkfilter").unwrap_or_default();
+        return Err(ApiError::invalid(format!("Invalid value of networkfilter: {held}")));
+    }
+    let visible = Visible::to(cloud, call)?;
+    // Networks of accounts and those of domains, which every account below sees.
+    let (of_accounts, of_domains) =
+        (!matches!(filter.as_str(), "domain" | "shared"), !matches!(filter.as_str(), "account" | "shared"));
     let tags = cloud.tag_filter(call)?;
-    let shown = cloud
+    let services: Vec<&str> =
+        call.filled("supportedservices").into_iter().flat_map(|it| it.split(',')).collect();
+    let rows: Vec<_> = cloud
         .networks
         .iter()
         .rev()
         .filter(|network| {
-            let kind = cloud.network_offerings[network.offering].guest_type;
-            (kind == GuestType::Shared || cloud.shows(call, scope, network.account))
-                && call.selects(&cloud.networks, "id", network.key)
+            let offering = &cloud.network_offerings[network.offering];
+            let shared = offering.guest_type == GuestType::Shared;
+            let seen = match shared {
+                true => of_domains,
+                false => of_accounts && visible.shows(cloud, network.account),
+            };
+            seen && call.selects(&cloud.networks, "id", network.key)
                 && call.selects(&cloud.zones, "zoneid", network.zone)
                 && call.text("vpcid").is_none_or(|vpc| network.vpc == cloud.vpcs.find(vpc))
+                && call.flag("forvpc").is_none_or(|wanted| wanted == network.vpc.is_some())
                 && call.selects(&cloud.network_offerings, "networkofferingid", network.offering)
                 && call.names("name", &network.name)
-                && call.names("type", kind.name())
+                && kind.is_none_or(|kind| kind.eq_ignore_ascii_case(offering.guest_type.name()))
+                && call.names("traffictype", "Guest")
+                && call.names("acltype", if shared { "Domain" } else { "Account" })
+                && call.flag("restartrequired") != Some(true)
+                && call.flag("specifyipranges").is_none_or(|wanted| wanted == offering.specify_ip_ranges)
                 && call.keyword_in(&[&network.name])
                 && cloud.is_tagged(&tags, &network.uuid)
-                && (!call.is("canusefordeploy") || cloud.zones[network.zone].enabled)
+                && call
+                    .flag("canusefordeploy")
+                    .is_none_or(|wanted| wanted == cloud.zones[network.zone].enabled)
         })
+        .collect();
+    // Services are looked up only where there is a network to compare them with.
+    let known = |service: &str| SERVICES.iter().any(|held| held.eq_ignore_ascii_case(service));
+    if let Some(unknown) = services.iter().find(|service| !rows.is_empty() && !known(service)) {
+        return Err(ApiError::invalid(format!("Invalid service specified {unknown}")));
+    }
+    let offers = |network: Key<Network>, service: &str| {
+        let offering = &cloud.network_offerings[cloud.networks[network].offering];
+        offering.services.iter().any(|(held, _)| held.eq_ignore_ascii_case(service))
+    };
+    let shown = rows
+        .into_iter()
+        .filter(|network| services.iter().all(|service| offers(network.key, service)))
         .map(|network| cloud.show_network(network.key, call.caller.is_root()))
         .collect();
     Ok(Answer::List("network", shown))
+}
+
+/// Whose networks a list shows. It differs from that of other lists: an account without a domain is ignored, an id widens
+/// nothing, and administrators see their domain without asking for it.
+struct Visible {
+    /// These accounts'; everybody's of the domain if empty.
+    accounts: Vec<Key<Account>>,
+    domain: Key<Domain>,
+    /// The domains below too.
+    recursive: bool,
+    projects: Projects,
+}
+
+#[derive(PartialEq)]
+enum Projects {
+    Without,
+    Only,
+    Too,
+}
+
+impl Visible {
+    fn to(cloud: &Cloud, call: &Call) -> Result<Self> {
+        let (caller, own) = (call.caller, cloud.accounts[call.caller.account].domain);
+        let mut accounts = Vec::new();
+        let mut domain = call.key(&cloud.domains, "domainid");
+        if let Some(domain) = domain {
+            if !caller.is_root() && !cloud.is_within(domain, own) {
+                return Err(ApiError::not_yours());
+            }
+            if let Some(name) = call.text("account") {
+                let found = cloud.account_named(name, domain).ok_or_else(|| {
+                    ApiError::invalid(format!("Unable to find account {name} in specified domain"))
+                })?;
+                cloud.allow(caller, found)?;
+                accounts.push(found);
+            }
+        }
+        let project = call.text("projectid").filter(|project| *project != "-1");
+        if !caller.is_admin() || project.is_some() && domain.is_none() {
+            accounts.push(caller.account);
+            domain = Some(own);
+        }
+        let mut projects = Projects::Without;
+        if project.is_some() {
+            let project = call.the(&cloud.projects, "projectid")?;
+            cloud.allow_project(call, project)?;
+            accounts = vec![cloud.projects[project].account];
+            projects = Projects::Only;
+        } else if call.text("projectid").is_some() {
+            if !caller.is_admin() {
+                let mine = cloud.projects.iter().filter(|project| project.owner == caller.account);
+                accounts.extend(mine.map(|project| project.account));
+            }
+            projects = Projects::Too;
+        }
+        let recursive = call.is("isrecursive") || call.is("listall") && domain.is_none();
+        Ok(Self { accounts, domain: domain.unwrap_or(own), recursive, projects })
+    }
+
+    fn shows(&self, cloud: &Cloud, owner: Key<Account>) -> bool {
+        let account = &cloud.accounts[owner];
+        let theirs = match self.accounts.is_empty() {
+            true if self.recursive => cloud.is_within(account.domain, self.domain),
+            true => account.domain == self.domain,
+            false => self.accounts.contains(&owner),
+        };
+        theirs
+            && match self.projects {
+                Projects::Without => account.project.is_none(),
+                Projects::Only => account.project.is_some(),
+                Projects::Too => true,
+            }
+    }
 }
 
 fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -25,11 +25,40 @@ pub(super) const COMMANDS: &[Command] = &[
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let everything = call.is("listall") || call.text("id").is_some();
+    let own = &cloud.accounts[call.caller.account];
+    let mut owner = None;
+    match (call.text("account"), call.key(&cloud.domains, "domainid")) {
+        (name, domain) if !call.caller.is_admin() => {
+            if name.is_some_and(|name| name != own.name) || domain.is_some_and(|domain| domain != own.domain)
+            {
+                return Err(ApiError::denied("Can't list projects of others; unauthorized"));
+            }
+        }
+        (Some(name), None) => {
+            return Err(ApiError::invalid(format!(
+                "could not find account {name} because domain is not specified"
+            )));
+        }
+        (name, Some(domain)) => {
+            if !call.caller.is_root() && !cloud.is_within(domain, own.domain) {
+                return Err(ApiError::not_yours());
+            }
+            let found = name.map(|name| {
+                cloud.account_named(name, domain).ok_or_else(|| {
+                    ApiError::invalid(format!("Unable to find account {name} in domain {}", domain.number()))
+                })
+            });
+            owner = found.transpose()?;
+        }
+        (None, None) => {}
+    }
+    // The newest first.
     let shown = cloud
         .projects
         .iter()
+        .rev()
         .filter(|project| {
-            let mine = project.owner == call.caller.account;
+            let mine = project.owner == owner.unwrap_or(call.caller.account);
             (mine
                 || (everything && call.caller.is_admin() && cloud.may_operate(call.caller, project.account)))
                 && call.selects(&cloud.projects, "id", project.key)

@@ -13,7 +13,11 @@ async fn what_belongs_to_others_is_not_listed_and_not_touched() {
     // Root sees only his own unless he says that he wants everything.
     assert_eq!(world.get("admin", "listNetworks", &[]).await.body, json!({}));
     assert_eq!(world.get("admin", "listNetworks", &[("listall", "true")]).await.body["count"], 1);
-    assert_eq!(world.get("admin", "listNetworks", &[("id", &network)]).await.body["count"], 1);
+    // An id widens nothing where networks are listed, and does where others are.
+    assert_eq!(world.get("admin", "listNetworks", &[("id", &network)]).await.body, json!({}));
+    let address = world.done("bob", "associateIpAddress", &[("networkid", &network)]).await;
+    let address = address["ipaddress"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(world.get("admin", "listPublicIpAddresses", &[("id", &address)]).await.body["count"], 1);
 }
 
 #[tokio::test]

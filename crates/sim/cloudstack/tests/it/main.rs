@@ -8,4 +8,5 @@ mod filters;
 mod guests;
 mod machines;
 mod networks;
+mod scopes;
 mod world;
