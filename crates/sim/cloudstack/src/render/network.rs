@@ -87,8 +87,13 @@ impl Cloud {
             .services
             .iter()
             .map(|(service, by)| {
-                let capabilities: Vec<Value> =
+                let mut capabilities: Vec<Value> =
                     capabilities_of(service).iter().map(|name| show_capability(service, name)).collect();
+                // Routers of VPCs connect sites.
+                let connects = *service == "Vpn" && *by == "VpcVirtualRouter";
+                if let Some(kinds) = capabilities.iter_mut().find(|it| connects && it["name"] == "VpnTypes") {
+                    kinds["value"] = "s2svpn".into();
+                }
                 json!({"name": service, "provider": [{"name": by}], "capability": capabilities})
             })
             .collect();

@@ -111,7 +111,8 @@ impl Comparison<'_> {
                 if theirs.len() != ours.len() && !(self.cut && ours.len() > theirs.len()) {
                     self.differ(path, format!("recorded {} entries, ours {}", theirs.len(), ours.len()));
                 }
-                for (at, (theirs, ours)) in theirs.iter().zip(ours).enumerate() {
+                let (theirs, ours) = (in_order(path, theirs), in_order(path, ours));
+                for (at, (theirs, ours)) in theirs.into_iter().zip(ours).enumerate() {
                     self.values(&format!("{path}/{at}"), theirs, ours);
                 }
             }
@@ -151,6 +152,16 @@ impl Comparison<'_> {
             }
         }
     }
+}
+
+/// Entries as they are compared. Services and their capabilities come in the order of a hash set, which differs between
+/// the recording's own replies.
+fn in_order<'a>(path: &str, list: &'a [Value]) -> Vec<&'a Value> {
+    let mut list: Vec<&Value> = list.iter().collect();
+    if path.ends_with("/service") || path.ends_with("/capability") {
+        list.sort_by_key(|entry| (entry["name"].as_str(), entry["value"].as_str()));
+    }
+    list
 }
 
 fn kind(value: &Value) -> &'static str {

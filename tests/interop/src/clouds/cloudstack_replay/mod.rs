@@ -59,9 +59,8 @@ pub async fn run(options: Options) -> Result<()> {
             continue;
         }
         let differences = replay.replay(case, show).await.with_context(|| format!("replay {}", case.case))?;
-        let (known, unknown): (Vec<_>, Vec<_>) = differences
-            .into_iter()
-            .partition(|difference| explained::reason(&case.case, difference).is_some());
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            differences.into_iter().partition(|difference| explained::reason(case, difference).is_some());
         match (known.is_empty(), unknown.is_empty()) {
             (true, true) => same += 1,
             (false, true) => explained += 1,
@@ -75,7 +74,7 @@ pub async fn run(options: Options) -> Result<()> {
         }
         if options.verbose || show {
             for difference in &known {
-                let why = explained::reason(&case.case, difference).unwrap_or_default();
+                let why = explained::reason(case, difference).unwrap_or_default();
                 println!("    {difference} [{why}]");
             }
         }
