@@ -66,6 +66,12 @@ pub(super) fn is_asked(cluster: &CloudStackCluster) -> bool {
     text.is_some_and(|text| text.split(',').any(|cidr| !cidr.trim().is_empty()))
 }
 
+/// The port of a cluster's endpoint.
+pub(super) fn api_port(cluster: &CloudStackCluster) -> u16 {
+    let port = u16::try_from(cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
+    port.unwrap_or(6443)
+}
+
 /// Who may reach the API server.
 pub(crate) fn allowed(cluster: &CloudStackCluster) -> Vec<String> {
     let text = cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS).map_or("", String::as_str);
@@ -124,6 +130,13 @@ impl ObservedNetwork {
             })
         };
         all("all") || ["tcp", "udp", "icmp"].into_iter().all(all)
+    }
+
+    /// Somebody else decides what may go out, and not everything may: the network came here like that, or has egress
+    /// rules that were not made here.
+    pub(super) fn is_kept_in(&self, made: &Made) -> bool {
+        let foreign = |exit: &FirewallRule| made.exit.as_deref() != Some(exit.id.as_str());
+        !self.lets_out() && (made.taken_over || self.exits.iter().any(foreign))
     }
 }
 
@@ -255,8 +268,7 @@ fn keep(
         },
     };
     made.put(&mut decision.object.metadata);
-    let port = u16::try_from(cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
-    let lacking = observed.acl.as_ref().and_then(|rules| acl::lacking(network, rules, port.unwrap_or(6443)));
+    let lacking = observed.acl.as_ref().and_then(|rules| acl::lacking(network, rules, api_port(cluster)));
     // Of a tier that was of use before, it is only reported: rules may be more than is understood here.
     let (lacking, refused) = match (lacking, refused) {
         (Some(cause), None) if !look.object.status.ready => (None, Some(cause)),
@@ -276,14 +288,15 @@ fn keep(
         true => site.routed_hint(&made),
         false => site.let_in_by_others(&made).or_else(|| site.blocked()),
     };
-    let message = lacking.map(|cause| cause.text()).or(message).unwrap_or_default();
+    let parts = [lacking.map(|cause| cause.text()).or(message), site.kept_in(&made)];
+    let message = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     decision.again_in(if look.seen.ill { UNWELL } else { SETTLED });
     mark::keep(look, Some(network), cluster, decision);
 }
 
-/// Has everything let out. The rule serves all clusters on a network, so on one that was there before, each of them
-/// records that it uses it, and whoever made it which it is.
+/// Has everything let out, unless somebody else decides what may go out. The rule serves all clusters on a network, so on
+/// one that was there before, each of them records that it uses it, and whoever made it which it is.
 fn egress(
     observed: &ObservedNetwork,
     cluster: &CloudStackCluster,
@@ -292,7 +305,7 @@ fn egress(
     calls: &mut Vec<NetworkCall>,
 ) {
     let id = network.id.to_string();
-    if !observed.lets_out() {
+    if !observed.lets_out() && !observed.is_kept_in(made) {
         return calls.push(NetworkCall::LetOut { network: id, routed: routed::is_routed(network) });
     }
     if is_ours(network) || identity.taken_over || network.egressdefaultpolicy == Some(true) {

@@ -8,7 +8,7 @@ use capstan_cloudstack_types::v1beta3::CloudStackCluster;
 use capstan_controller::Look;
 
 use super::claim::{Identity, holder, owns};
-use super::decide::{Decision, EVERYBODY, allowed, happened, is_asked, sources};
+use super::decide::{Decision, EVERYBODY, allowed, api_port, happened, is_asked, sources};
 use super::limits::no_free_address;
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
 use crate::annotation;
@@ -120,18 +120,17 @@ impl<'a> Site<'a> {
         calls: &mut Vec<NetworkCall>,
         decision: &mut Decision,
     ) -> Result<(), CloudError> {
-        let port =
-            u16::try_from(self.cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
-        let port = port.unwrap_or(6443);
+        let port = api_port(self.cluster);
         let id = address.id.to_string();
         let rule = self.observed.rule_on(&id, port);
         if let Some(rule) = rule.filter(|rule| !self.may_use(rule, address, made)) {
             return Err(not_ours(format!(
-                "load balancer rule {} ({}) has port {port} of {}: delete it, or set spec.controlPlaneEndpoint.host or \
+                "load balancer rule {} ({}) has port {port} of {}{}: delete it, or set spec.controlPlaneEndpoint.host or \
                  port",
                 rule.name.as_deref().unwrap_or_default(),
                 rule.id,
-                address.ipaddress
+                address.ipaddress,
+                if self.observed.serves(rule.id.as_str()) { " and leads to machines" } else { "" },
             )));
         }
         calls.extend(self.address_tags(address, made));
@@ -166,14 +165,16 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// A rule on the API server's port may lead to our machines: it is on record, has the name that ours have, or is on
-    /// the very address that the manifest names.
+    /// A rule on the API server's port may lead to our machines: it is on record, or came along with everything else; one
+    /// with the name that ours have, or on the very address that the manifest names, only if it is known to be ours or
+    /// leads to no machine. CAPC gives its rules the same name, and tags neither them nor the address.
     fn may_use(&self, rule: &LoadBalancerRule, address: &PublicIpAddress, made: &Made) -> bool {
         let id = rule.id.as_str();
+        let named = rule.name.as_deref() == Some(RULE)
+            || self.cluster.spec.control_plane_endpoint.host == address.ipaddress.to_string();
         made.rule.as_deref() == Some(id)
             || self.look.object.status.load_balancer_rule_id == id
-            || rule.name.as_deref() == Some(RULE)
-            || self.cluster.spec.control_plane_endpoint.host == address.ipaddress.to_string()
+            || named && (is_known(self.network, address, made, self.identity) || !self.observed.serves(id))
     }
 
     /// Has CloudStack record whose the address is. The one that came with a network of our own is recorded with that.
@@ -271,6 +272,22 @@ impl<'a> Site<'a> {
         })
     }
 
+    /// Not everything may go out, which somebody else decided.
+    pub(super) fn kept_in(&self, made: &Made) -> Option<String> {
+        if !self.observed.is_kept_in(made) {
+            return None;
+        }
+        let shown: Vec<String> = self.observed.exits.iter().map(exit_text).collect();
+        let allowed = match shown.is_empty() {
+            true => "no egress rule lets anything out".to_owned(),
+            false => format!("only what these rules let out: {}", shown.join(", ")),
+        };
+        Some(format!(
+            "{KEPT_IN} network {} that were not made here: {allowed}; add a rule if machines need more",
+            self.network.name.as_deref().unwrap_or_default()
+        ))
+    }
+
     /// Who comes in beside those that the manifest names, by rules that somebody else made.
     pub(super) fn let_in_by_others(&self, made: &Made) -> Option<String> {
         let status = &self.look.object.status;
@@ -287,6 +304,31 @@ impl<'a> Site<'a> {
                 shown.join(", ")
             )
         })
+    }
+}
+
+/// Rules of the name that ours have are ours: everything on the network was taken over, or the record in CloudStack says so.
+pub(super) fn is_known(
+    network: &Network,
+    address: &PublicIpAddress,
+    made: &Made,
+    identity: &Identity,
+) -> bool {
+    identity.taken_over
+        || identity.is_on(&address.tags)
+        || address.issourcenat && owns(network, made, identity)
+}
+
+/// How the message begins that reports rules of somebody else about what may go out.
+pub(super) const KEPT_IN: &str = "egress follows rules of";
+
+/// An egress rule by its id, and what it lets out.
+fn exit_text(rule: &FirewallRule) -> String {
+    let protocol = rule.protocol.as_deref().unwrap_or("all");
+    match (rule.startport, rule.endport.or(rule.startport)) {
+        (Some(first), Some(last)) if first != last => format!("{} ({protocol} {first}-{last})", rule.id),
+        (Some(port), _) => format!("{} ({protocol} {port})", rule.id),
+        _ => format!("{} ({protocol})", rule.id),
     }
 }
 

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_capi_types::core::condition;
 use capstan_cloudstack_client::commands::{
-    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworkAclLists,
-    ListNetworkOfferings, ListPublicIpAddresses, Owner,
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRuleInstances, ListLoadBalancerRules,
+    ListNetworkAclLists, ListNetworkOfferings, ListPublicIpAddresses, Owner,
 };
 use capstan_cloudstack_client::model::{
     AddressState, FirewallRule, LoadBalancerRule, Network, NetworkAclList, NetworkAclRule, NetworkOffering,
@@ -17,13 +18,14 @@ use capstan_cloudstack_client::{Error, NetworkId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, Vpc as VpcSpec,
 };
-use capstan_object::{Key, Object};
+use capstan_object::{Conditions, Key, Object};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Made;
 use super::claim::{Identity, holder, owns};
-use super::decide::{allowed, is_asked};
+use super::decide::{allowed, api_port, is_asked};
+use super::endpoint::{KEPT_IN, is_known};
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
 use super::{acl, routed, vpc};
@@ -49,6 +51,8 @@ pub struct ObservedNetwork {
     pub addresses: Vec<PublicIpAddress>,
     /// Rules on them.
     pub rules: Vec<LoadBalancerRule>,
+    /// Those of them that lead to machines; asked where a rule may be somebody else's.
+    pub serving: BTreeSet<String>,
     /// What lets packets in.
     pub openings: Vec<FirewallRule>,
     /// What lets packets out.
@@ -250,6 +254,11 @@ impl Ledger {
 }
 
 impl ObservedNetwork {
+    /// A rule leads to machines, as far as anybody asked.
+    pub(super) fn serves(&self, rule: &str) -> bool {
+        self.serving.contains(rule)
+    }
+
     /// What an inventory has of a network, if it has the network.
     fn of(inventory: &NetworkInventory, id: &str) -> Option<Self> {
         let network = inventory.networks.iter().find(|network| network.id.as_str() == id)?;
@@ -272,14 +281,18 @@ impl ObservedNetwork {
 
     /// Everything that the object records, or that its cluster asks for, is there.
     fn is_as_recorded(&self, object: &CloudStackIsolatedNetwork, cluster: &CloudStackCluster) -> bool {
+        let made = Made::of(&object.metadata);
+        let ready = object.status.conditions.condition(condition::READY);
+        let reported = || ready.is_some_and(|ready| ready.message.contains(KEPT_IN));
+        // Egress that somebody else decided on is left as it is, and reported.
+        let egress = self.lets_out() || self.is_kept_in(&made) && reported();
         if let Some(network) = self.network.as_ref().filter(|network| routed::is_routed(network)) {
-            return self.lets_out() && routed::is_as_recorded(network, self, object, cluster);
+            return egress && routed::is_as_recorded(network, self, object, cluster);
         }
         let status = &object.status;
         let address = status.public_ip_id.as_str();
         let Ok(port) = u16::try_from(object.spec.control_plane_endpoint.port) else { return false };
         let is_open = |cidr: &String| self.openings_on(address, port).any(|(_, who)| who == cidr);
-        let made = Made::of(&object.metadata);
         let opens = made.opened.unwrap_or(made.rule.is_some()) || !made.openings.is_empty();
         let in_vpc = self.network.as_ref().is_some_and(|network| network.vpcid.is_some());
         let opened = match is_asked(cluster) {
@@ -289,7 +302,7 @@ impl ObservedNetwork {
             false => !opens || self.leading_to(address, port).next().is_some(),
         };
         opened
-            && self.lets_out()
+            && egress
             && self.addresses.iter().any(|known| known.id.as_str() == address)
             && self.rules.iter().any(|rule| rule.id.as_str() == status.load_balancer_rule_id)
     }
@@ -357,15 +370,24 @@ async fn natted(
         ..ListPublicIpAddresses::default()
     };
     observed.addresses = client.list(&addresses).await.map_err(explain)?;
-    observed.addresses.retain(|address| {
-        let here = address.associatednetworkid.as_ref().is_none_or(|network| *network == id);
-        network.vpcid.is_none() || here && !address.issourcenat
+    observed.addresses.retain(|address| match network.vpcid {
+        // Of a network that is gone by now CloudStack lists all addresses of the account.
+        None => address.associatednetworkid.as_ref() == Some(&id),
+        Some(_) => {
+            address.associatednetworkid.as_ref().is_none_or(|network| *network == id) && !address.issourcenat
+        }
     });
     if !observed.addresses.is_empty() {
         let rules =
             ListLoadBalancerRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
         observed.rules = client.list(&rules).await.map_err(explain)?;
         observed.rules.retain(|rule| !going(rule.state.as_ref()));
+        if let Some(rule) = doubtful(object, cluster, network, observed) {
+            let members = ListLoadBalancerRuleInstances { id: rule.as_str().into(), applied: None };
+            if !client.list(&members).await.map_err(explain)?.is_empty() {
+                observed.serving.insert(rule);
+            }
+        }
         // Tiers have access lists in place of firewalls.
         if network.vpcid.is_none() {
             let openings =
@@ -388,6 +410,26 @@ async fn natted(
         observed.free = free(&object.metadata.uid, zone, access).await?;
     }
     Ok(())
+}
+
+/// The rule for the API server on the address that the manifest names, if it may be another cluster's: neither the object
+/// nor CloudStack records that it is ours.
+fn doubtful(
+    object: &CloudStackIsolatedNetwork,
+    cluster: &CloudStackCluster,
+    network: &Network,
+    observed: &ObservedNetwork,
+) -> Option<String> {
+    let host = cluster.spec.control_plane_endpoint.host.parse::<IpAddr>().ok()?;
+    let address = observed.addresses.iter().find(|address| address.ipaddress == host)?;
+    let made = Made::of(&object.metadata);
+    let identity = Identity::of(object, cluster, Some(network), &observed.addresses, &[]);
+    if object.metadata.is_deleting() || is_known(network, address, &made, &identity) {
+        return None;
+    }
+    let rule = observed.rule_on(address.id.as_str(), api_port(cluster)).map(|rule| rule.id.to_string());
+    let recorded = |id: &String| made.rule.as_ref() == Some(id) || object.status.load_balancer_rule_id == *id;
+    rule.filter(|id| !recorded(id))
 }
 
 /// An address may have to be chosen: the network is not the cluster's own, or has none that is left to it.

@@ -255,6 +255,59 @@ fn only_openings_on_record_are_closed_and_none_is_made_where_somebody_else_decid
 }
 
 #[test]
+fn packets_are_let_out_unless_somebody_else_decides_what_goes_out() {
+    let narrowed = || read::<FirewallRule>(json!({"id": "e9", "protocol": "tcp", "startport": 443}));
+    let settled = |recorded: Option<&str>| {
+        let mut object = object();
+        let exit = recorded.map(str::to_owned);
+        Made { clusters: ["cu".to_owned()].into(), exit, ..Made::default() }.put(&mut object.metadata);
+        object
+    };
+    let from_capc = || {
+        let mut object = object();
+        object.spec.id = "n1".to_owned();
+        object.spec.control_plane_endpoint.host = IP.to_owned();
+        object
+    };
+    let out = "let-out n1";
+    type Row =
+        (&'static str, CloudStackIsolatedNetwork, Vec<FirewallRule>, Option<&'static str>, &'static str);
+    let rows: Vec<Row> = vec![
+        ("a fresh network", settled(None), vec![], Some(out), ""),
+        ("our rule is lost", settled(Some("e1")), vec![], Some(out), ""),
+        ("our rule is there", settled(Some("e1")), vec![exit()], None, ""),
+        ("our rule, and another", settled(Some("e1")), vec![exit(), narrowed()], None, ""),
+        ("narrowed in place of our rule", settled(Some("e1")), vec![narrowed()], None, "e9 (tcp 443)"),
+        ("narrowed before we came", settled(None), vec![narrowed()], None, "e9 (tcp 443)"),
+        ("taken over, narrowed", from_capc(), vec![narrowed()], None, "e9 (tcp 443)"),
+        ("taken over, closed", from_capc(), vec![], None, "no egress rule lets anything out"),
+    ];
+    for (says, object, exits, wanted, told) in rows {
+        for routed in [false, true] {
+            let mut network = ours(BOTH);
+            network.ip4routing = routed.then(|| "Static".to_owned());
+            let mut cluster = cluster();
+            cluster.spec.control_plane_endpoint.host = IP.to_owned();
+            let mut opening = opening("f1", IP, "0.0.0.0/0");
+            opening.destcidrlist = routed.then(|| "0.0.0.0/0".to_owned());
+            let observed = ObservedNetwork {
+                network: Some(network),
+                addresses: vec![address(IP, true, &[])],
+                rules: vec![rule(IP)],
+                openings: vec![opening],
+                exits: exits.clone(),
+                ..ObservedNetwork::default()
+            };
+            let decision = decide(&look(object.clone(), cluster, observed));
+            assert_eq!(calls(&decision), wanted.into_iter().collect::<Vec<_>>(), "{says}, routed: {routed}");
+            let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+            assert!(ready.message.contains(told), "{says}: {}", ready.message);
+            assert_eq!(ready.is_true(), wanted.is_none(), "{says}: {}", ready.message);
+        }
+    }
+}
+
+#[test]
 fn an_address_or_rule_of_another_cluster_is_never_used() {
     let mut foreign = ours(&["created_by_CAPC", "CAPC_cluster_au"]);
     foreign.displaytext = Some("Kubernetes cluster ns/a (CAPC_cluster_au)".to_owned());
@@ -321,6 +374,29 @@ fn an_address_or_rule_of_another_cluster_is_never_used() {
         look.seen.neighbours =
             vec![Neighbour { since: (Some(read(json!(since))), "u1".to_owned()), ..same.clone() }];
         assert_eq!(decide(&look).object.status.public_ip_id == format!("id-{IP}"), had, "{since}");
+    }
+    // CAPC tags no address: a rule of its name that leads to machines is a live neighbour's, unless the record tells.
+    let untagged = || on(&theirs(), vec![address(IP, false, &[])]);
+    let served = |observed| ObservedNetwork { serving: ["r1".to_owned()].into(), ..observed };
+    let mut recorded = object();
+    Made { rule: Some("r1".to_owned()), clusters: ["cu".to_owned()].into(), ..Made::default() }
+        .put(&mut recorded.metadata);
+    let mut from_capc = object();
+    from_capc.spec.id = "n1".to_owned();
+    from_capc.spec.control_plane_endpoint.host = IP.to_owned();
+    let tagged = || on(&theirs(), vec![address(IP, false, &["CAPC_cluster_cu"])]);
+    for (says, object, observed, used) in [
+        ("it leads to machines", object(), served(untagged()), false),
+        ("it leads to none, as after the cluster that had it", object(), untagged(), true),
+        ("it is on record", recorded, served(untagged()), true),
+        ("it came along", from_capc, served(untagged()), true),
+        ("the address has our tag", object(), served(tagged()), true),
+    ] {
+        let decision = decide(&look(object, wanting(IP), observed));
+        assert_eq!(decision.object.status.load_balancer_rule_id == "r1", used, "{says}");
+        let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+        assert_eq!(ready.message.starts_with("E-CS-NOT-OURS"), !used, "{says}: {}", ready.message);
+        assert!(used || decision.effects.is_empty(), "{says}");
     }
     // A rule that somebody made on the port of our own address.
     let mut observed = on(&ours(BOTH), vec![address(IP, true, &[])]);

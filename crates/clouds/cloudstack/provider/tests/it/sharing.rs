@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use capstan_capi_types::core::{Cluster, label};
+use capstan_cloudstack_client::LoadBalancerRuleId;
 use capstan_cloudstack_client::commands::{
-    ListEgressFirewallRules, ListLoadBalancerRuleInstances, ListLoadBalancerRules, ListNetworks,
+    AssignToLoadBalancerRule, AssociateIpAddress, CreateLoadBalancerRule, ListEgressFirewallRules,
+    ListLoadBalancerRuleInstances, ListLoadBalancerRules, ListNetworks, ListVirtualMachines,
 };
 use capstan_cloudstack_client::model::LoadBalancerRule;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine};
@@ -138,6 +140,58 @@ fn two_clusters_on_a_network_that_was_there_share_what_lets_packets_out_until_th
     }
     let acts = [Check(a_network_is_there), Create, Check(play)];
     let report = run(&Script { bare: true, ..Script::of(&acts) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+/// A cluster of CAPC elsewhere has an address of the network: a rule of the name that all have leads to its machine, and
+/// nothing is tagged.
+async fn a_neighbour_of_capcs(cloud: &Cloud) -> Result<(String, LoadBalancerRuleId), Violation> {
+    let tenant = cloud.client("capstan");
+    let networks = tenant.list(&ListNetworks::default()).await.map_err(failed)?;
+    let networkid = networks.first().map(|network| network.id.clone());
+    let request = AssociateIpAddress { networkid: networkid.clone(), ..AssociateIpAddress::default() };
+    let address = tenant.run(&request).await.map_err(failed)?;
+    let request = CreateLoadBalancerRule {
+        algorithm: "roundrobin".to_owned(),
+        name: "Kubernetes_API_Server".to_owned(),
+        description: None,
+        publicport: 6443,
+        privateport: 6443,
+        publicipid: Some(address.id),
+        networkid,
+        protocol: Some("tcp".to_owned()),
+        cidrlist: Vec::new(),
+        openfirewall: Some(true),
+    };
+    let rule = tenant.run(&request).await.map_err(failed)?.id;
+    let machines = tenant.list(&ListVirtualMachines::default()).await.map_err(failed)?;
+    let virtualmachineids = machines.into_iter().take(1).map(|machine| machine.id).collect();
+    let request = AssignToLoadBalancerRule { id: rule.clone(), virtualmachineids };
+    tenant.run(&request).await.map_err(failed)?;
+    Ok((address.ipaddress.to_string(), rule))
+}
+
+#[test]
+fn a_live_rule_of_the_name_that_capc_gives_is_not_shared_though_nothing_is_tagged() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let (taken, rule) = a_neighbour_of_capcs(cloud).await?;
+            second(world, Some(&taken)).await?;
+            let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
+            let of_second = |it: &&Value| it["metadata"]["labels"][label::CLUSTER_NAME] == SECOND;
+            let told = networks.iter().find(of_second).cloned().unwrap_or_default();
+            says(&told, &["False", "NotOurs", "E-CS-NOT-OURS", &taken, "leads to machines"])?;
+            story::delete_cluster(world, cloud, SECOND).await?;
+            let question = ListLoadBalancerRuleInstances { id: rule, applied: None };
+            let members = cloud.client("capstan").list(&question).await.map_err(failed)?;
+            match members.len() {
+                1 => Ok(()),
+                other => Err(wrong(format!("the rule of the neighbour leads to {other} machines"))),
+            }
+        })
+    }
+    let story = Script { bare: true, delete_at_end: true, ..Script::of(&[Create, Check(play)]) };
+    let report = run(&story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
