@@ -60,6 +60,11 @@ fn clusters(tags: &[Tag]) -> impl Iterator<Item = String> {
     tags.iter().map(|tag| key(&tag.key)).filter(move |key| key.starts_with(&prefix))
 }
 
+/// Something has the tag of a cluster.
+pub(super) fn is_claimed(tags: &[Tag]) -> bool {
+    clusters(tags).next().is_some()
+}
+
 /// Tags by which CloudStack knows a cluster. `clusterctl move` gives a cluster another uid, and its tags keep the old
 /// one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use capstan_object::ConditionStatus::False;
 use capstan_object::Conditions;
 use jiff::SignedDuration;
 
-use super::claim::{Identity, is_shared};
+use super::claim::{Identity, is_claimed, is_shared};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, routed, vpc};
@@ -203,7 +203,11 @@ fn undo(
     for address in observed.addresses.iter() {
         let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
         let by_us = made.address.as_deref() == Some(address.id.as_str());
-        let mine = identity.is_on(&address.tags);
+        // CAPC never tags an address with its cluster.
+        let came_along = || {
+            identity.taken_over && status.public_ip_id == address.id.as_str() && !is_claimed(&address.tags)
+        };
+        let mine = identity.is_on(&address.tags) || came_along();
         let id = address.id.to_string();
         if !address.issourcenat && (by_us || tagged(names::CREATED_TAG) && mine) {
             calls.push(NetworkCall::Release { address: id });

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_capi_types::core::Cluster;
+use capstan_cloudstack_client::NetworkId;
 use capstan_cloudstack_client::commands::{
-    CreateFirewallRule, CreateRoutingFirewallRule, CreateTags, DeleteFirewallRule, DeleteRoutingFirewallRule,
-    ListFirewallRules, ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses, ListRoutingFirewallRules,
-    ListVpcs, TagPair,
+    CreateEgressFirewallRule, CreateFirewallRule, CreateRoutingFirewallRule, CreateTags,
+    DeleteEgressFirewallRule, DeleteFirewallRule, DeleteRoutingFirewallRule, DeleteTags,
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses,
+    ListRoutingFirewallRules, ListVpcs, TagPair,
 };
-use capstan_cloudstack_client::model::{GuestType, ResourceType};
+use capstan_cloudstack_client::model::{GuestType, ResourceType, Tag};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackMachine,
 };
@@ -56,20 +58,30 @@ pub async fn command(cloud: &Cloud, parameters: &[(&str, &str)]) -> Result<(), V
     }
 }
 
+/// Gives something the tags that CAPC would have given, and no others.
 async fn tag(
     cloud: &Cloud,
     kind: ResourceType,
     id: &str,
-    held: &[&str],
+    held: &[Tag],
     keys: &[&str],
 ) -> Result<(), Violation> {
-    let missing = keys.iter().filter(|key| !held.contains(key));
-    let tags: Vec<_> = missing.map(|key| TagPair::new(*key, "1")).collect();
-    if tags.is_empty() {
-        return Ok(());
+    let tenant = cloud.client("capstan");
+    let resourceids = || vec![id.to_owned()];
+    let is_held = |key: &str| held.iter().any(|tag| tag.key == key);
+    let missing: Vec<_> =
+        keys.iter().filter(|key| !is_held(key)).map(|key| TagPair::new(*key, "1")).collect();
+    if !missing.is_empty() {
+        let request = CreateTags { resourceids: resourceids(), resourcetype: kind.clone(), tags: missing };
+        tenant.run(&request).await.map_err(failed)?;
     }
-    let request = CreateTags { resourceids: vec![id.to_owned()], resourcetype: kind, tags };
-    cloud.client("capstan").run(&request).await.map(drop).map_err(failed)
+    let others = held.iter().filter(|tag| !keys.contains(&tag.key.as_str()));
+    let others: Vec<_> = others.map(|tag| TagPair::new(tag.key.as_str(), tag.value.as_str())).collect();
+    if !others.is_empty() {
+        let request = DeleteTags { resourceids: resourceids(), resourcetype: kind, tags: others };
+        tenant.run(&request).await.map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Takes status and records off the objects.
@@ -106,19 +118,19 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     let uid = format!("CAPC_cluster_{}", cluster["metadata"]["uid"].as_str().unwrap_or_default());
     let host = cluster["spec"]["controlPlaneEndpoint"]["host"].as_str().unwrap_or_default();
     let created = "created_by_CAPC";
-    let keys = |tags: &[capstan_cloudstack_client::model::Tag]| -> Vec<String> {
-        tags.iter().map(|tag| tag.key.clone()).collect()
-    };
     for network in tenant.list(&ListNetworks::default()).await.map_err(failed)? {
         // CAPC tags none that is everybody's.
         if network.r#type == Some(GuestType::Shared) {
             continue;
         }
-        let held = keys(&network.tags);
-        let held: Vec<&str> = held.iter().map(String::as_str).collect();
         let made = network.displaytext.as_deref().is_some_and(|text| text.starts_with("Kubernetes cluster "));
-        let wanted: &[&str] = if made { &[created, &uid] } else { &[&uid] };
-        tag(cloud, ResourceType::Network, network.id.as_str(), &held, wanted).await?;
+        // What was there before is not tagged.
+        let wanted: &[&str] = if made { &[created, &uid] } else { &[] };
+        tag(cloud, ResourceType::Network, network.id.as_str(), &network.tags, wanted).await?;
+        let narrowed = network.name.as_deref() == Some(NAME) && network.vpcid.is_none();
+        if narrowed && network.ip4routing.is_none() {
+            narrow_egress(cloud, &network.id).await?;
+        }
         if made {
             let name = network.name.as_deref().unwrap_or_default();
             let id = network.id.as_str();
@@ -127,16 +139,15 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     }
     for vpc in tenant.list(&ListVpcs::default()).await.map_err(failed)? {
         let (id, name) = (vpc.id.as_str(), vpc.name.as_deref().unwrap_or_default());
-        tag(cloud, ResourceType::Vpc, id, &[], &[created, &uid]).await?;
+        tag(cloud, ResourceType::Vpc, id, &vpc.tags, &[created, &uid]).await?;
         command(cloud, &[("command", "updateVPC"), ("id", id), ("displaytext", name)]).await?;
     }
     for address in tenant.list(&ListPublicIpAddresses::default()).await.map_err(failed)? {
         if address.ipaddress.to_string() != host {
             continue;
         }
-        let held = keys(&address.tags);
-        let held: Vec<&str> = held.iter().map(String::as_str).collect();
-        tag(cloud, ResourceType::PublicIpAddress, address.id.as_str(), &held, &[created, &uid]).await?;
+        // Addresses never get the tag of their cluster.
+        tag(cloud, ResourceType::PublicIpAddress, address.id.as_str(), &address.tags, &[created]).await?;
         if address.vpcid.is_some() {
             continue;
         }
@@ -160,26 +171,52 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The operator narrows who may come in to routed networks.
+/// The operator has a network let out no more than TLS.
+async fn narrow_egress(cloud: &Cloud, network: &NetworkId) -> Result<(), Violation> {
+    let tenant = cloud.client("capstan");
+    let question = ListEgressFirewallRules { networkid: Some(network.clone()), ..Default::default() };
+    for rule in tenant.list(&question).await.map_err(failed)? {
+        tenant.run(&DeleteEgressFirewallRule { id: rule.id }).await.map_err(failed)?;
+    }
+    let request = CreateEgressFirewallRule {
+        networkid: network.clone(),
+        protocol: "tcp".to_owned(),
+        startport: Some(443),
+        endport: Some(443),
+        cidrlist: Vec::new(),
+        destcidrlist: Vec::new(),
+        icmptype: None,
+        icmpcode: None,
+    };
+    tenant.run(&request).await.map(drop).map_err(failed)
+}
+
+/// The operator narrows who may come in to routed networks, and what may leave them.
 async fn narrow_routed(cloud: &Cloud) -> Result<(), Violation> {
     let tenant = cloud.client("capstan");
+    let networks = tenant.list(&ListNetworks::default()).await.map_err(failed)?;
+    let routed: Vec<NetworkId> =
+        networks.into_iter().filter(|it| it.ip4routing.is_some()).map(|it| it.id).collect();
     for rule in tenant.list(&ListRoutingFirewallRules::default()).await.map_err(failed)? {
-        let (Some(networkid), Some(6443)) = (rule.networkid, rule.startport) else { continue };
         // Rules of other networks are listed too.
-        if rule.ipaddressid.is_some() {
-            continue;
-        }
+        let Some(networkid) = rule.networkid.filter(|network| routed.contains(network)) else { continue };
+        let out = rule.traffictype.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("egress"));
+        let (port, cidrlist) = match (out, rule.startport) {
+            (true, _) => (443, Vec::new()),
+            (false, Some(6443)) => (6443, vec![OFFICE.to_owned()]),
+            (false, _) => continue,
+        };
         tenant.run(&DeleteRoutingFirewallRule { id: rule.id }).await.map_err(failed)?;
         let request = CreateRoutingFirewallRule {
             networkid,
             protocol: "tcp".to_owned(),
-            startport: Some(6443),
-            endport: Some(6443),
-            cidrlist: vec![OFFICE.to_owned()],
+            startport: Some(port),
+            endport: Some(port),
+            cidrlist,
             destcidrlist: Vec::new(),
             icmptype: None,
             icmpcode: None,
-            traffictype: None,
+            traffictype: out.then(|| "egress".to_owned()),
         };
         tenant.run(&request).await.map_err(failed)?;
     }
@@ -202,6 +239,27 @@ async fn inventory(cloud: &Cloud) -> Result<BTreeSet<String>, Violation> {
 fn orders(cloud: &Cloud) -> BTreeMap<String, u64> {
     let reads = |command: &str| ["list", "get", "query"].iter().any(|verb| command.starts_with(verb));
     cloud.calls().into_iter().filter(|(command, _)| !reads(command)).collect()
+}
+
+/// The tenant lets somebody in to an address that no cluster uses.
+fn somebody_is_let_in<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let tenant = cloud.client("capstan");
+        let addresses = tenant.list(&ListPublicIpAddresses::default()).await.map_err(failed)?;
+        let address = addresses.into_iter().next().ok_or_else(|| wrong("no address"))?;
+        let request = CreateFirewallRule {
+            ipaddressid: address.id,
+            protocol: "tcp".to_owned(),
+            startport: Some(6443),
+            endport: Some(6443),
+            cidrlist: vec![OFFICE.to_owned()],
+            icmptype: None,
+            icmpcode: None,
+        };
+        tenant.run(&request).await.map_err(failed)?;
+        cloud.simulator.forgive();
+        Ok(())
+    })
 }
 
 /// The cluster is moved here from CAPC, and nothing changes in the cloud.
@@ -231,6 +289,28 @@ fn it_is_taken_over<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResu
     })
 }
 
+/// The egress rule of the operator is left on the network that was there before, and nothing else.
+fn only_what_was_made_by_hand_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let tenant = cloud.client("capstan");
+        let networks = tenant.list(&ListNetworks::default()).await.map_err(failed)?;
+        let mut exits = Vec::new();
+        for network in &networks {
+            let question =
+                ListEgressFirewallRules { networkid: Some(network.id.clone()), ..Default::default() };
+            exits.extend(tenant.list(&question).await.map_err(failed)?);
+        }
+        let by_hand: Vec<&str> =
+            exits.iter().filter(|exit| exit.startport == Some(443)).map(|exit| exit.id.as_str()).collect();
+        let left = cloud.simulator.leaks(Some("capstan"));
+        let left: Vec<&str> = left.iter().map(|leak| leak.id.as_str()).collect();
+        match by_hand.len() == 1 && left == by_hand {
+            true => Ok(()),
+            false => Err(wrong(format!("left is {left:?}, egress is {exits:?}"))),
+        }
+    })
+}
+
 fn goes_well(acts: &[Act], change: Option<fn(&mut Value)>) {
     let story = Script { bare: true, change, ..Script::of(acts) }.expunging_soon();
     let report = run(&story, 1, &[]);
@@ -244,7 +324,10 @@ fn a_cluster_on_its_own_network_comes_from_capc_unchanged_and_goes_whole() {
 
 #[test]
 fn a_cluster_on_a_network_of_somebody_comes_from_capc_unchanged_and_leaves_it_as_it_was() {
-    goes_well(&[Check(a_network_is_there), Create, Check(it_is_taken_over), Delete], None);
+    let acts = [Check(a_network_is_there), Create, Check(it_is_taken_over)];
+    let story = Script { bare: true, delete_at_end: true, ..Script::of(&acts) }.expunging_soon();
+    let report = run(&Script { mishap_at_end: Some(only_what_was_made_by_hand_is_left), ..story }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
@@ -260,8 +343,14 @@ fn a_cluster_in_a_vpc_comes_from_capc_unchanged_and_goes_whole() {
 
 #[test]
 fn a_cluster_with_kube_vip_on_a_shared_network_comes_from_capc_unchanged_and_goes_whole() {
-    let acts =
-        [Check(sites::a_shared_network_is_there), Create, Check(it_is_taken_over), ScaleWorkers(2), Delete];
+    // The tenant has rules on another network, too.
+    let before = [
+        Check(sites::a_shared_network_is_there),
+        Check(sites::a_second_network_is_there),
+        Check(somebody_is_let_in),
+    ];
+    let acts = before.into_iter().chain([Create, Check(it_is_taken_over), ScaleWorkers(2), Delete]);
+    let acts: Vec<Act> = acts.collect();
     goes_well(&acts, Some(sites::with_kube_vip));
 }
 
