@@ -125,10 +125,14 @@ async fn is_node(client: &Client, machine: &Thing) -> Result<bool, Error> {
 /// Whether boot data leaves the sign that Cluster API's bootstrap providers leave.
 fn of_cluster_api(base64: &str) -> bool {
     const SIGN: &str = "/run/cluster-api/bootstrap-success.complete";
-    let Some(bytes) = capstan_user_data::base64(base64.as_bytes()) else { return false };
-    let text = match capstan_user_data::gunzip(&bytes, LARGEST) {
+    unpacked(base64).is_some_and(|text| String::from_utf8_lossy(&text).contains(SIGN))
+}
+
+/// User data without its encoding. Programs compress the same data differently.
+pub(crate) fn unpacked(base64: &str) -> Option<Vec<u8>> {
+    let bytes = capstan_user_data::base64(base64.as_bytes())?;
+    Some(match capstan_user_data::gunzip(&bytes, LARGEST) {
         Ok(plain) => plain,
         Err(_) => bytes,
-    };
-    String::from_utf8_lossy(&text).contains(SIGN)
+    })
 }

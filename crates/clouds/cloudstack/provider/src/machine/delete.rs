@@ -61,7 +61,7 @@ fn found(look: &Look<CloudStackMachines>, id: &str, decision: &mut Decision) {
 }
 
 /// No virtual machine is on record. One may be there all the same: CloudStack can leave one behind where it refuses an
-/// order.
+/// order, and objects of CAPC and old backups lack the record. Until that is known the finalizer stays.
 fn unrecorded(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     match &look.seen.namesake {
         Some(Ok(Namesake::Ours { id, .. })) => found(look, id.as_str(), decision),
@@ -74,7 +74,9 @@ fn unrecorded(look: &Look<CloudStackMachines>, decision: &mut Decision) {
             cause.wait(decision);
             ready(look, decision, False, cause.reason, cause.text());
         }
-        None if naming::was_ordered(&look.object.metadata) && look.seen.domain.is_some() => {
+        None if naming::may_have_one(&look.object.metadata, look.seen.machine.as_deref())
+            && look.seen.domain.is_some() =>
+        {
             decision.again_in(SOON);
         }
         Some(Ok(Namesake::Nobody)) | None => {

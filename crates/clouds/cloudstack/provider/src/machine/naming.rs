@@ -24,6 +24,15 @@ pub(super) fn was_ordered(meta: &ObjectMeta) -> bool {
     meta.annotations.contains_key(annotation::ORDERS)
 }
 
+/// A virtual machine may have been ordered though none is on record: by CAPC, or before a backup from which the object
+/// comes. Without boot data none is ordered.
+pub(super) fn may_have_one(meta: &ObjectMeta, machine: Option<&Machine>) -> bool {
+    let boots = |machine: &Machine| {
+        machine.spec.bootstrap.data_secret_name.as_ref().is_some_and(|name| !name.is_empty())
+    };
+    was_ordered(meta) || machine.is_none_or(boots)
+}
+
 /// The name of the machine of an order.
 pub(super) fn name(object: &str, attempt: u32) -> String {
     if attempt == 0 {

@@ -126,8 +126,9 @@ pub(super) async fn observe(
     let mut seen = surroundings(object, view, &answers.placements)?;
     let Some(domain) = seen.domain.clone() else { return Ok(seen) };
     let ordered = object.spec.instance_id.as_deref();
-    let forgotten =
-        ordered.is_none() && object.metadata.is_deleting() && naming::was_ordered(&object.metadata);
+    let forgotten = ordered.is_none()
+        && object.metadata.is_deleting()
+        && naming::may_have_one(&object.metadata, seen.machine.as_deref());
     if ordered.is_none() && !forgotten && !prerequisites::may_order(object, &seen, view.now()) {
         return Ok(seen);
     }

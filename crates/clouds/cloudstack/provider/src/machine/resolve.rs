@@ -17,6 +17,7 @@ use super::{Answers, MachineCall, Namesake, Order, call, forwarding, namesake, u
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::isolated_network::SETTLE;
+use crate::removal::unpacked;
 
 pub(super) async fn resolve(
     intent: &Intent<MachineCall>,
@@ -114,9 +115,32 @@ impl Sign {
     pub(super) fn fits(&self, display_name: Option<&str>, theirs: Option<&str>) -> bool {
         let ours = self.user_data.as_ref().and_then(|data| serde_json::to_value(data).ok());
         match (ours.as_ref().and_then(|data| data.as_str()), theirs) {
-            (Some(ours), Some(theirs)) if ours == theirs => true,
+            (Some(ours), Some(theirs)) if ours == theirs || unpacked(ours) == unpacked(theirs) => true,
             (Some(_), Some(_)) if self.certain => false,
             _ => display_name.is_some() && display_name == self.display_name.as_deref(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_known_by_its_boot_data_however_that_was_compressed() {
+        let text = |data: &UserData| serde_json::to_value(data).expect("text").as_str().map(str::to_owned);
+        let (boot, other) = (b"#cloud-config\n".as_slice(), b"#cloud-config\npackages: []\n".as_slice());
+        let sign =
+            Sign { user_data: UserData::gzip(boot).ok(), certain: true, display_name: Some("m".to_owned()) };
+        for (theirs, fits) in [
+            (UserData::gzip(boot), true),
+            (UserData::plain(boot), true),
+            (UserData::gzip(other), false),
+            (UserData::plain(other), false),
+        ] {
+            let theirs = text(&theirs.expect("short"));
+            assert_eq!(sign.fits(Some("m"), theirs.as_deref()), fits, "{theirs:?}");
+        }
+        assert!(sign.fits(Some("m"), None) && !sign.fits(Some("n"), None));
     }
 }

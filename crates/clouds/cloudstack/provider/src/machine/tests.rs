@@ -424,7 +424,7 @@ fn the_finalizer_stays_until_nothing_is_left_that_can_be_removed() {
     let unreachable =
         || Instance::Unknown(CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer"));
     let rows = [
-        ("never ordered", object(), Instance::None, None, vec![], false),
+        ("not looked for yet", object(), Instance::None, None, vec![], true),
         ("running", provisioned(), vm("Running"), None, vec!["destroy-vm v1"], true),
         ("in error", ordered(), vm("Error"), None, vec!["destroy-vm v1"], true),
         ("gone", provisioned(), Instance::Gone, None, vec![], false),
@@ -449,6 +449,13 @@ fn the_finalizer_stays_until_nothing_is_left_that_can_be_removed() {
         let decision = decide(&look(deleted(object), Seen { teardown, ..seen }));
         assert_eq!(calls(&decision), wanted, "{says}");
         assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{says}");
+    }
+    // Objects of CAPC and old backups do not record that there was an order.
+    let (mut unbooted, mut lookup) = (seen(Instance::None), seen(Instance::None));
+    unbooted.machine = Some(Arc::new(Machine::default()));
+    lookup.namesake = Some(Ok(Namesake::Nobody));
+    for (says, seen) in [("no boot data", unbooted), ("nobody has the name", lookup)] {
+        assert!(decide(&look(deleted(object()), seen)).object.metadata.finalizers.is_empty(), "{says}");
     }
     // An order whose end nobody heard of, found after the machine was given up.
     let mut found = look(deleted(object()), seen(Instance::None));

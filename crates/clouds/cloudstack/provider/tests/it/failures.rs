@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_capi_types::core::Cluster;
+use capstan_capi_types::core::{Cluster, Machine};
 use capstan_cloudstack_client::Client;
 use capstan_cloudstack_client::commands::{
     DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DisassociateIpAddress,
@@ -10,7 +10,8 @@ use capstan_cloudstack_client::commands::{
     ListPublicIpAddresses, RemoveFromLoadBalancerRule,
 };
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
-use capstan_controller::{KindName, Patch};
+use capstan_controller::{Deletion, KindName, Patch};
+use capstan_guest::vm::Phase;
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
 use capstan_sim_cloudstack::{Credentials, Fault};
@@ -20,7 +21,7 @@ use crate::cloud::Cloud;
 use crate::features::a_network_is_there;
 use crate::manifests::{self, KEYS, NAME, NAMESPACE};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
-use crate::story::{CheckResult, Script, failed};
+use crate::story::{CheckResult, Script, failed, patch};
 
 fn goes_well(acts: &[Act]) {
     let report = run(&Script { bare: true, ..Script::of(acts) }.expunging_soon(), 1, &[]);
@@ -317,4 +318,46 @@ fn a_healthy_cluster_stays_available_while_the_api_of_the_cloud_is_down() {
     // With a network inside, as bare nodes are never ready.
     let report = run(&Script::of(&[Create, Check(mishap), Delete]).expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+/// The object of a worker comes back from a backup that knows nothing of its virtual machine, and is deleted.
+fn a_worker_without_record_is_deleted<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        patch::<Cluster>(world, NAME, json!({"spec": {"paused": true}})).await?;
+        world.run_until_idle().await?;
+        let is_worker =
+            |machine: &Value| machine["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_none();
+        let worker = machines(world)?.into_iter().find(is_worker).unwrap_or_default();
+        let name = worker["metadata"]["name"].as_str().unwrap_or_default();
+        let annotations = worker["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+        let none: serde_json::Map<String, Value> = annotations
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("capstan.dev/"))
+            .map(|(name, _)| (name, Value::Null))
+            .collect();
+        let lost =
+            json!({"metadata": {"annotations": none}, "spec": {"instanceID": null, "providerID": null}});
+        patch::<CloudStackMachine>(world, name, lost).await?;
+        let user = world.user()?;
+        let (kind, key) = (KindName::of::<CloudStackMachine>(), Key::new(NAMESPACE, name));
+        let status = Patch::Merge(json!({"status": null}));
+        user.patch(&kind, &key, Some("status"), &status).await.map_err(failed)?;
+        for kind in [KindName::of::<Machine>(), kind] {
+            user.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
+        }
+        patch::<Cluster>(world, NAME, json!({"spec": {"paused": false}})).await?;
+        world.run_until_idle().await?;
+        let left = world.objects()?.get(&KindName::of::<CloudStackMachine>(), &key);
+        let running = cloud.site.vms().into_iter().filter(|vm| vm.phase == Phase::Booted);
+        let names: Vec<String> = running.map(|vm| vm.name).collect();
+        match left.is_none() && names.len() == 2 && !names.iter().any(|running| running == name) {
+            true => Ok(()),
+            false => Err(failed(format!("{left:?} is left, and {names:?} run"))),
+        }
+    })
+}
+
+#[test]
+fn a_machine_whose_record_is_lost_goes_with_its_virtual_machine() {
+    goes_well(&[Create, Check(a_worker_without_record_is_deleted), Delete]);
 }
