@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! each minute: listEvents, newest first ── nothing was removed ─▶ idle
-//!                     ├── LB.DELETE, FIREWALL.CLOSE, … ─▶ one list per kind for the account ─▶ compared with each record
+//!                     ├── LB.DELETE, FIREWALL.CLOSE, … ─▶ one list per kind for the account ─▶ compared with each record,
+//!                     │                                   and once more a poll later: an order is logged before it is done
 //!                     └── LB.REMOVE.FROM.RULE ─▶ one list per rule ─▶ compared with its machines
 //! ```
 //!
@@ -71,6 +72,8 @@ pub(crate) struct DriftDetector {
     log: SeenEvents,
     without_events: bool,
     removed: Option<Instant>,
+    /// The last poll showed an order that had not ended: what it removes may go after the comparison.
+    unfinished: Removals,
     detached: Option<Instant>,
     inventory: Option<(Instant, Arc<NetworkInventory>)>,
     /// Members of load balancer rules that were asked for, and when.
@@ -87,13 +90,17 @@ impl DriftDetector {
         }
         let now = Instant::now();
         let question = ListEvents { scope: scope.clone() };
+        let before = self.unfinished;
         let removed = match client.first_page(&question, PAGE).await {
             Ok((events, count)) => {
                 self.without_events = false;
-                self.log.removed(&events, count)
+                let (removed, unfinished) = self.log.removed(&events, count);
+                self.unfinished = unfinished;
+                removed.or(before)
             }
             Err(error) if error.class() == Class::Permission => {
                 self.without_events = true;
+                self.unfinished = Removals::default();
                 Removals { network: true, member: true }
             }
             Err(error) => return Err(error),
@@ -178,10 +185,16 @@ struct SeenEvents {
     count: usize,
 }
 
+impl Removals {
+    fn or(self, other: Self) -> Self {
+        Self { network: self.network || other.network, member: self.member || other.member }
+    }
+}
+
 impl SeenEvents {
-    /// What the newest entries may have removed that was not seen before. Where entries are missing between those that
-    /// were seen and these, they may have removed anything.
-    fn removed(&mut self, newest: &[Event], count: usize) -> Removals {
+    /// What the newest entries may have removed that was not seen before, and what of it is not known to be done. Where
+    /// entries are missing between those that were seen and these, they may have removed anything.
+    fn removed(&mut self, newest: &[Event], count: usize) -> (Removals, Removals) {
         let new: Vec<&Event> = newest.iter().filter(|event| !self.ids.contains(&event.id)).collect();
         let is_first = self.ids.is_empty();
         let gap = !is_first && (new.len() == newest.len() || count > self.count.saturating_add(new.len()));
@@ -189,9 +202,19 @@ impl SeenEvents {
         let missed = gap && !newest.is_empty();
         let removals =
             Removals { network: missed || any(is_removal), member: missed || any(|it| it == DETACHED) };
+        // Of one kind, orders end in any order: as many ends as begins are needed.
+        let count_of = |is: fn(&str) -> bool, state: &str| {
+            let of = |event: &&&Event| {
+                event.kind.as_deref().is_some_and(is) && event.state.as_deref() == Some(state)
+            };
+            new.iter().filter(of).count()
+        };
+        let open = |is: fn(&str) -> bool| count_of(is, "Scheduled") > count_of(is, "Completed");
+        let unfinished =
+            Removals { network: missed || open(is_removal), member: missed || open(|it| it == DETACHED) };
         self.ids = newest.iter().map(|event| event.id.clone()).collect();
         self.count = count;
-        removals
+        (removals, unfinished)
     }
 }
 
@@ -206,7 +229,12 @@ fn is_removal(kind: &str) -> bool {
             | "FIREWALL.CLOSE"
             | "FIREWALL.EGRESS.CLOSE"
             | "ROUTING.IPV4.FIREWALL.RULE.DELETE"
+            | "NET.RULEDELETE"
             | "NET.IPRELEASE"
+            | "NETWORK.ACL.DELETE"
+            | "NETWORK.ACL.REPLACE"
+            | "NETWORK.ACL.ITEM.DELETE"
+            | "VPC.DELETE"
             | "NETWORK.DELETE"
             | "NETWORK.RESTART"
             | "NETWORK.UPDATE"
@@ -231,7 +259,7 @@ mod tests {
     #[test]
     fn only_removals_that_are_new_or_may_have_been_missed_lead_to_a_comparison() {
         let mut log = SeenEvents::default();
-        let mut removed = |kinds: &[(&str, &str)], count| log.removed(&events(kinds), count).network;
+        let mut removed = |kinds: &[(&str, &str)], count| log.removed(&events(kinds), count).0.network;
         assert!(!removed(&[], 0), "an account without events");
         assert!(!removed(&[("1", "LB.CREATE"), ("2", "VM.CREATE")], 2), "nothing is removed");
         assert!(removed(&[("2", "VM.CREATE"), ("3", "LB.DELETE")], 3), "a removal");
@@ -243,13 +271,33 @@ mod tests {
 
     #[test]
     fn a_removal_before_the_first_poll_counts() {
-        let removed = SeenEvents::default().removed(&events(&[("1", "FIREWALL.EGRESS.CLOSE")]), 1);
+        let (removed, _) = SeenEvents::default().removed(&events(&[("1", "FIREWALL.EGRESS.CLOSE")]), 1);
         assert_eq!(removed, Removals { network: true, member: false });
     }
 
     #[test]
     fn a_member_that_is_taken_out_of_a_rule_leads_to_a_comparison_of_members_only() {
-        let removed = SeenEvents::default().removed(&events(&[("1", DETACHED)]), 1);
+        let (removed, _) = SeenEvents::default().removed(&events(&[("1", DETACHED)]), 1);
         assert_eq!(removed, Removals { network: false, member: true });
+    }
+
+    #[test]
+    fn an_order_that_has_not_ended_is_compared_again_at_the_next_poll() {
+        let event = |id: &str, state: &str| {
+            let mut event = events(&[(id, "NETWORK.ACL.ITEM.DELETE")]).remove(0);
+            event.state = Some(state.to_owned());
+            event
+        };
+        let mut log = SeenEvents::default();
+        let rows = [
+            (vec![event("1", "Scheduled"), event("2", "Started")], 2, true),
+            (vec![event("2", "Started"), event("3", "Completed")], 3, false),
+            (vec![event("3", "Completed"), event("4", "Scheduled"), event("5", "Completed")], 5, false),
+        ];
+        for (newest, count, again) in rows {
+            let (removed, unfinished) = log.removed(&newest, count);
+            let expected = Removals { network: again, ..Removals::default() };
+            assert_eq!((removed.network, unfinished), (true, expected), "of {count}");
+        }
     }
 }
