@@ -73,7 +73,7 @@ fn the_endpoint_is_open<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Check
 fn a_cluster_on_a_routed_network_opens_its_endpoint_and_leaves_nothing() {
     let acts = [Check(sites::are_offered), Create, Check(the_endpoint_is_open), ScaleWorkers(2), Delete];
     let story = Script { change: Some(sites::asked_for), ..Script::of(&acts) };
-    goes_well(&story.expunging_soon().with_failed_jobs(0));
+    goes_well(&story.expunging_soon());
 }
 
 fn only_the_rule_for_ssh_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
