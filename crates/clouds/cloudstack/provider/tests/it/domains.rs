@@ -1,6 +1,6 @@
 //! Failure domains that a cluster no longer names, and clusters in CloudStack's own list.
 
-use capstan_capi_types::core::Machine;
+use capstan_capi_types::core::{Machine, label};
 use capstan_cloudstack_client::commands::ListKubernetesClusters;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackFailureDomain, CloudStackMachine};
 use capstan_controller::KindName;
@@ -62,6 +62,39 @@ fn machines_leave_a_failure_domain_that_the_manifest_names_no_longer() {
         ..Script::of(&[Create, Check(one_domain_is_removed)])
     };
     goes_well(&story.expunging_soon());
+}
+
+#[test]
+fn a_control_plane_of_three_leaves_a_failure_domain_too() {
+    let shape = Shape { control_plane: 3, workers: 2, domains: 2, ..Shape::EXAMPLE };
+    let acts = [Create, Check(one_domain_is_removed)];
+    let story = Script { shape, bare: true, delete_at_end: true, ..Script::of(&acts) };
+    goes_well(&story.expunging_soon());
+}
+
+/// No two workers are in one failure domain.
+fn workers_are_apart<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+        let of_worker = |it: &&Value| it["metadata"]["labels"].get(label::CONTROL_PLANE).is_none();
+        let mut places: Vec<_> =
+            machines.iter().filter(of_worker).map(|it| it["spec"]["failureDomainName"].to_string()).collect();
+        places.sort();
+        match places == ["\"fd-1\"", "\"fd-2\""] {
+            true => Ok(()),
+            false => Err(wrong(format!("workers are in {places:?}"))),
+        }
+    })
+}
+
+#[test]
+fn workers_that_come_in_the_same_instant_are_placed_apart_whatever_the_order_of_events() {
+    let shape = Shape { control_plane: 1, workers: 2, domains: 2, ..Shape::EXAMPLE };
+    let story = Script { shape, bare: true, ..Script::of(&[Create, Check(workers_are_apart)]) };
+    for seed in 1..=6 {
+        let report = run(&story, seed, &[]);
+        assert!(report.violation.is_none(), "seed {seed}: {}", report.transcript());
+    }
 }
 
 fn mirrored(body: &mut Value) {

