@@ -113,6 +113,8 @@ impl Scenario for Script {
     type Outside = Cloud;
 
     fn outside(&self, env: &Env) -> Cloud {
+        // Stories here are about the objects that users write. By the defaults each deletion would wait for two days, which
+        // the provider's own stories do, and take ten times as long.
         let minute = Duration::from_secs(60);
         let settings = capstan_sim_cloudstack::Settings {
             expunge_delay: minute,
