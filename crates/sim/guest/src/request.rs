@@ -26,11 +26,21 @@ pub struct NodeRequest {
     pub address: Ipv4Addr,
     /// Version of the kubelet, with `v`.
     pub kubelet_version: String,
+    /// As the kubelet sets it.
     pub provider_id: Option<String>,
+    /// Set with `--cloud-provider=external`: a cloud controller manager initializes the Node.
+    pub external: Option<ExternalCloud>,
     /// Labels that the kubelet sets, from its arguments.
     pub labels: BTreeMap<String, String>,
     /// Taints as in `Node.spec.taints`; `None` is kubeadm's default for the role.
     pub taints: Option<Vec<Value>>,
+}
+
+/// A kubelet that leaves its Node to a cloud controller manager.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExternalCloud {
+    /// `--node-ip`: the only address that such a kubelet reports itself; unspecified is the machine's own.
+    pub node_ip: Option<Ipv4Addr>,
 }
 
 /// `kubeadm init`.

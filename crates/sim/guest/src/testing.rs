@@ -47,7 +47,7 @@ impl TestSite {
             endpoint_port: 6443,
             timings: Timings { pod: Duration::from_secs(2), ..Timings::none() },
             heartbeat: None,
-            assume_network: false,
+            assume_addons: false,
         })
     }
 
@@ -95,6 +95,7 @@ impl TestSite {
             address,
             kubelet_version: "v1.36.0".to_owned(),
             provider_id: Some(format!("sim://{id}")),
+            external: None,
             labels: BTreeMap::new(),
             taints: None,
         }

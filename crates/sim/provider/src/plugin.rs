@@ -269,7 +269,7 @@ pub(crate) async fn open(
         endpoint_port: listener.local_addr()?.port(),
         timings: if pace.instant { Timings::none() } else { Timings::default() },
         heartbeat: pace.heartbeat,
-        assume_network: false,
+        assume_addons: false,
     };
     Ok((Site::new(env, options), listener))
 }

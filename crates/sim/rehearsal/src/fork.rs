@@ -199,7 +199,7 @@ impl Scenario for Fork {
         let options = SiteOptions {
             timings: self.rehearsal.timings,
             heartbeat: None,
-            assume_network: true,
+            assume_addons: true,
             ..SiteOptions::default()
         };
         self.site.get_or_init(|| Site::new(env.clone(), options)).clone()

@@ -42,8 +42,17 @@ impl Kubeadm {
         self.site.upgrade().ok_or_else(|| failed("preflight", "the site is gone"))
     }
 
-    async fn init_cluster(&self, request: InitRequest) -> Result<(), KubeadmError> {
+    /// The node as a cloud controller manager leaves it, where the site assumes one.
+    fn initialized(&self, site: &Inner, mut node: NodeRequest) -> NodeRequest {
+        if site.options.assume_addons && node.external.take().is_some() && node.provider_id.is_none() {
+            node.provider_id = site.provider_id(&self.vm);
+        }
+        node
+    }
+
+    async fn init_cluster(&self, mut request: InitRequest) -> Result<(), KubeadmError> {
         let site = self.site()?;
+        request.node = self.initialized(&site, request.node);
         tokio::time::sleep(site.options.timings.init).await;
         let node = request.node.name.clone();
         let endpoint = request.cluster_configuration["controlPlaneEndpoint"].as_str().map(str::to_owned);
@@ -56,7 +65,7 @@ impl Kubeadm {
             request,
         };
         let cluster = GuestCluster::init(init).await?;
-        if site.options.assume_network {
+        if site.options.assume_addons {
             cluster.install_assumed_cni().await?;
         }
         site.joined(&self.vm, &cluster, &node);
@@ -100,6 +109,7 @@ impl Kubeadm {
             check_etcd(&cluster).await?;
         }
         check_name(&client, &node.name).await?;
+        let node = self.initialized(&site, node);
         let name = node.name.clone();
         let configuration = Arc::new(configuration);
         let size = site.size(&self.vm);

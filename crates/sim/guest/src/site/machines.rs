@@ -216,6 +216,11 @@ impl Inner {
         })
     }
 
+    /// The provider id that the cloud gave a machine.
+    pub(super) fn provider_id(&self, id: &str) -> Option<String> {
+        self.machines.lock().get(id)?.spec.provider_id.clone()
+    }
+
     /// Records that a machine has become a node.
     pub(super) fn joined(&self, id: &str, cluster: &Arc<GuestCluster>, node: &str) {
         if let Some(machine) = self.machines.lock().held.get_mut(id) {

@@ -46,9 +46,9 @@ pub struct SiteOptions {
     /// Interval at which kubelets renew their Leases. Without it Leases are not renewed and the node controller
     /// learns of dead kubelets directly: thousands of idle clusters then cost no CPU.
     pub heartbeat: Option<Duration>,
-    /// A cluster has a CNI from the start, even if no manifest installs one: for previews of what machines do, which
-    /// must not stop at a missing CNI.
-    pub assume_network: bool,
+    /// A cluster has a CNI and a cloud controller manager from the start, even if no manifest installs them: for previews
+    /// of what machines do, which must not stop at a missing add-on.
+    pub assume_addons: bool,
 }
 
 impl Default for SiteOptions {
@@ -57,7 +57,7 @@ impl Default for SiteOptions {
             endpoint_port: 6443,
             timings: Timings::default(),
             heartbeat: Some(Duration::from_secs(10)),
-            assume_network: false,
+            assume_addons: false,
         }
     }
 }

@@ -86,7 +86,7 @@ impl Site {
         }
         if network {
             cluster.install_recorded_cni().await?;
-        } else if self.inner.options.assume_network {
+        } else if self.inner.options.assume_addons {
             cluster.install_assumed_cni().await?;
         }
         Ok(cluster)
@@ -130,6 +130,7 @@ fn node(machine: &RecordedMachine, address: Ipv4Addr) -> NodeRequest {
         address,
         kubelet_version: format!("v{}", version.trim_start_matches('v')),
         provider_id: machine.vm.provider_id.clone(),
+        external: None,
         labels: std::collections::BTreeMap::new(),
         taints: None,
     }

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use capstan_controller::Patch;
 use capstan_object::Key;
+use serde_json::{Value, json};
 
-use super::node_kind;
+use super::{network_plugin, node_kind};
+use crate::request::{ExternalCloud, NodeRequest};
 use crate::site::{SiteOptions, Timings};
 use crate::testing::{TestSite, condition, get, kind, list, pass};
+
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 #[tokio::test(start_paused = true)]
 async fn three_members_survive_one_failure_but_not_two() {
@@ -120,4 +125,66 @@ async fn each_node_gets_a_part_of_the_pod_network() {
     let nodes = list(&test_site.client(), &node_kind(), "").await;
     let networks: Vec<&str> = nodes.iter().filter_map(|node| node["spec"]["podCIDR"].as_str()).collect();
     assert_eq!(networks, ["192.168.0.0/24", "192.168.1.0/24"]);
+}
+
+/// Joins `worker-1`, whose kubelet has `--cloud-provider=external` and no provider id. Returns its Node once it is Ready.
+async fn external_worker(test_site: &mut TestSite, external: ExternalCloud) -> Value {
+    test_site.init().await;
+    let client = test_site.client();
+    let plugin = network_plugin();
+    client.create(&kind("apps", "DaemonSet", "daemonsets"), "kube-system", &plugin).await.expect("created");
+    let machine = test_site.machine("worker-1").await;
+    let node = NodeRequest { provider_id: None, external: Some(external), ..machine };
+    test_site.join(test_site.join_request(node)).await.expect("joined");
+    pass(10).await;
+    let node = get(&client, &node_kind(), "", "worker-1").await.expect("a Node");
+    assert_eq!(condition(&node, "Ready"), "True");
+    node
+}
+
+fn is_tainted(node: &Value, key: &str) -> bool {
+    node["spec"]["taints"].as_array().into_iter().flatten().any(|taint| taint["key"] == key)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_leaves_its_node_to_an_external_cloud_provider() {
+    let mut test_site = TestSite::new();
+    let node = external_worker(&mut test_site, ExternalCloud::default()).await;
+    let taint = json!({"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"});
+    assert!(node["spec"]["taints"].as_array().is_some_and(|taints| taints.contains(&taint)), "{node}");
+    assert_eq!(node["spec"]["providerID"], Value::Null);
+    assert_eq!(node["status"]["addresses"], json!([{"type": "Hostname", "address": "worker-1"}]));
+
+    let client = test_site.client();
+    let key = Key::new("", "worker-1");
+    let spec = Patch::Merge(json!({"spec": {"taints": null, "providerID": "cloud:///vm-2"}}));
+    client.patch(&node_kind(), &key, None, &spec).await.expect("initialized");
+    let found = json!([
+        {"type": "InternalIP", "address": "10.9.9.9"}, {"type": "ExternalIP", "address": "203.0.113.9"},
+    ]);
+    let status = Patch::Merge(json!({"status": {"addresses": found}}));
+    client.patch(&node_kind(), &key, Some("status"), &status).await.expect("initialized");
+    pass(60).await;
+    let node = get(&client, &node_kind(), "", "worker-1").await.expect("a Node");
+    assert_eq!(node["status"]["addresses"], found);
+    assert!(!is_tainted(&node, UNINITIALIZED), "{node}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_given_node_address_is_reported_and_passed_to_the_external_cloud_provider() {
+    let mut test_site = TestSite::new();
+    let given = ExternalCloud { node_ip: "10.9.9.9".parse().ok() };
+    let node = external_worker(&mut test_site, given).await;
+    assert_eq!(node["metadata"]["annotations"]["alpha.kubernetes.io/provided-node-ip"], "10.9.9.9");
+    let internal = json!({"type": "InternalIP", "address": "10.9.9.9"});
+    assert_eq!(node["status"]["addresses"], json!([internal, {"type": "Hostname", "address": "worker-1"}]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preview_assumes_that_nodes_are_initialized() {
+    let options = SiteOptions { timings: Timings::none(), assume_addons: true, ..SiteOptions::default() };
+    let mut test_site = TestSite::with(options);
+    let node = external_worker(&mut test_site, ExternalCloud::default()).await;
+    assert_eq!(node["spec"]["providerID"], "sim://vm-2");
+    assert!(!is_tainted(&node, UNINITIALIZED), "{node}");
 }

@@ -90,6 +90,7 @@ fn report(snapshot: &Snapshot, machine: &Machine, node: &Value, out: &mut Decisi
         ready,
     ];
     let mut status = node::static_status(machine);
+    status["addresses"] = node::current_addresses(machine, node);
     status["conditions"] = conditions::with(node, &updates, &snapshot.stamp());
     out.status(ACTOR, "Node", node, status);
 }

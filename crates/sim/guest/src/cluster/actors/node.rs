@@ -4,10 +4,16 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::snapshot::Machine;
+use crate::request::NodeRequest;
 
 /// The kubelet's message without a CNI.
 pub(super) const NO_NETWORK: &str = "container runtime network not ready: NetworkReady=false \
     reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
+
+/// On Nodes that a cloud controller manager has not initialized yet.
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+/// `--node-ip`, for the cloud controller manager.
+const PROVIDED_IP: &str = "alpha.kubernetes.io/provided-node-ip";
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
@@ -36,23 +42,49 @@ pub(super) fn registered(machine: &Machine) -> Value {
         }
         None => Vec::new(),
     };
+    if node.external.is_some() {
+        taints.push(json!({"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}));
+    }
     // Kubelets register with this taint; the node controller removes it when the Node is Ready.
     taints.push(json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}));
     let mut spec = json!({"taints": taints});
     if let Some(id) = &node.provider_id {
         spec["providerID"] = id.as_str().into();
     }
+    let mut annotations = json!({
+        "node.alpha.kubernetes.io/ttl": "0",
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+    });
+    let node_ip = node.external.and_then(|external| external.node_ip);
+    if let Some(address) = node_ip.filter(|address| !address.is_unspecified()) {
+        annotations[PROVIDED_IP] = address.to_string().into();
+    }
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {
-            "name": node.name, "labels": labels,
-            "annotations": {
-                "node.alpha.kubernetes.io/ttl": "0",
-                "volumes.kubernetes.io/controller-managed-attach-detach": "true",
-            },
-        },
+        "metadata": {"name": node.name, "labels": labels, "annotations": annotations},
         "spec": spec,
+        // With the Node, so that it never replaces what a cloud controller manager has written since.
+        "status": {"addresses": addresses(node)},
     })
+}
+
+/// Addresses as the kubelet reports them while a Node has none.
+fn addresses(node: &NodeRequest) -> Value {
+    let internal = match node.external {
+        None => Some(node.address),
+        Some(external) => external.node_ip.map(|ip| if ip.is_unspecified() { node.address } else { ip }),
+    };
+    let internal = internal.map(|address| json!({"type": "InternalIP", "address": address.to_string()}));
+    internal.into_iter().chain([json!({"type": "Hostname", "address": node.name})]).collect()
+}
+
+/// The addresses of a Node that is registered: those of a cloud controller manager take precedence.
+pub(super) fn current_addresses(machine: &Machine, node: &Value) -> Value {
+    let held = &node["status"]["addresses"];
+    match machine.node.external.is_some() && held.as_array().is_some_and(|held| !held.is_empty()) {
+        true => held.clone(),
+        false => addresses(&machine.node),
+    }
 }
 
 /// The static part of a Node's status.
@@ -67,10 +99,6 @@ pub(super) fn static_status(machine: &Machine) -> Value {
     let memory = machine.size.memory_mib * 1024;
     let id = identity(&machine.vm);
     json!({
-        "addresses": [
-            {"type": "InternalIP", "address": node.address.to_string()},
-            {"type": "Hostname", "address": node.name},
-        ],
         "capacity": resources(memory),
         // The kubelet reserves 100 MiB for the system.
         "allocatable": resources(memory.saturating_sub(100 * 1024)),

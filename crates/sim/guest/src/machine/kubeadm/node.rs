@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::config::{Arguments, Node};
 use super::{Abort, Kubeadm};
-use crate::request::NodeRequest;
+use crate::request::{ExternalCloud, NodeRequest};
 
 /// How long kubeadm waits for a kubelet.
 const KUBELET: Duration = Duration::from_secs(4 * 60);
@@ -63,8 +63,14 @@ impl Kubeadm<'_, '_> {
                 Err(why) => refusal = Some(why),
             }
         }
+        let external = (argument("cloud-provider").as_deref() == Some("external")).then(|| {
+            let node_ip = argument("node-ip").unwrap_or_default();
+            ExternalCloud { node_ip: node_ip.split(',').find_map(|address| address.trim().parse().ok()) }
+        });
         let provider_id = argument("provider-id").filter(|id| !id.is_empty());
-        let provider_id = provider_id.or_else(|| self.guest.vm.provider_id.clone());
+        // Otherwise it is the cloud controller manager's to set.
+        let own = || self.guest.vm.provider_id.clone().filter(|_| external.is_none());
+        let provider_id = provider_id.or_else(own);
         let mut flags = vec![("container-runtime-endpoint".to_owned(), node.cri_socket.clone())];
         if node.name != self.guest.hostname.to_lowercase() {
             flags.push(("hostname-override".to_owned(), node.name.clone()));
@@ -77,6 +83,7 @@ impl Kubeadm<'_, '_> {
                 address: self.guest.address,
                 kubelet_version: format!("v{}", self.version),
                 provider_id,
+                external,
                 labels,
                 taints,
             },

@@ -6,7 +6,7 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::*;
-use crate::request::Discovery;
+use crate::request::{Discovery, ExternalCloud};
 
 /// Cloud-config that writes a configuration and runs kubeadm with it.
 pub(super) fn runs(verb: &str, config: &str) -> String {
@@ -182,6 +182,23 @@ async fn a_worker_requests_to_join() {
     booted.prints("This node has joined the cluster:");
     assert!(!booted.console.contains("0123456789abcdef"));
     assert!(booted.files.exists("/etc/kubernetes/kubelet.conf"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_an_external_cloud_provider_only_the_flag_sets_a_provider_id() {
+    for (arguments, provider_id, node_ip) in [
+        ("{name: cloud-provider, value: external}", None, None),
+        (
+            "{name: cloud-provider, value: external}, {name: provider-id, value: 'a:///b'}, {name: node-ip, value: 10.0.0.7}",
+            Some("a:///b"),
+            Some(Ipv4Addr::new(10, 0, 0, 7)),
+        ),
+    ] {
+        let worker = WORKER.replace("{name: register-with-taints, value: 'a=b:NoSchedule'}", arguments);
+        let node = boot(vm(runs("join", &worker))).await.join().node;
+        assert_eq!(node.provider_id.as_deref(), provider_id, "{arguments}");
+        assert_eq!(node.external, Some(ExternalCloud { node_ip }), "{arguments}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
