@@ -4,10 +4,9 @@ use capstan_controller::{Deletion, KindName};
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
 use capstan_openstack_client::compute::{ServerGroup, ServerGroupFilter};
-use capstan_openstack_client::load_balancer::{LoadBalancer, NewLoadBalancer};
 use capstan_openstack_client::network::{
-    ExternalGateway, FloatingIp, FloatingIpFilter, Network, NetworkFilter, NewFloatingIp, NewNetwork,
-    NewRouter, NewSubnet, Router, Subnet, SubnetFilter,
+    ExternalGateway, FloatingIp, FloatingIpFilter, Network, NetworkFilter, NewNetwork, NewRouter, NewSubnet,
+    Router, Subnet,
 };
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use serde_json::{Value, json};
@@ -252,75 +251,6 @@ fn a_bastion_has_a_floating_ip_and_goes_when_it_is_disabled() {
     }
     let acts = [Create, Check(disabled), Delete];
     goes_well(&Script { bare: true, change: Some(change), guests: 1, ..Script::of(&acts) });
-}
-
-/// The workload's API is gone with its machines, so only the provider can remove what is left.
-#[test]
-fn load_balancers_of_services_go_with_the_cluster_and_those_of_others_stay() {
-    fn serve<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
-        Box::pin(async move {
-            let client = cloud.client();
-            let filter = SubnetFilter { cidr: Some("10.6.0.0/24".to_owned()), ..SubnetFilter::default() };
-            let subnets = client.list::<Subnet>(&filter).await.map_err(failed)?;
-            let filter = NetworkFilter { is_external: Some(true), ..NetworkFilter::default() };
-            let external = client.list::<Network>(&filter).await.map_err(failed)?;
-            // The controller manager's own name of the cluster is `kubernetes` unless somebody set it.
-            for (name, description) in [
-                (
-                    "kube_service_kubernetes_default_web",
-                    "Floating IP for Kubernetes external service default/web",
-                ),
-                ("kube_service_stacky_default_shop", "reserved for the shop"),
-            ] {
-                let new = NewLoadBalancer {
-                    name: name.to_owned(),
-                    vip_subnet_id: Some(subnets[0].id.clone()),
-                    ..NewLoadBalancer::default()
-                };
-                let balancer: LoadBalancer = client.create(&new).await.map_err(failed)?;
-                let new = NewFloatingIp {
-                    floating_network_id: external[0].id.clone(),
-                    port_id: Some(balancer.vip_port_id.clone()),
-                    description: Some(description.to_owned()),
-                    ..NewFloatingIp::default()
-                };
-                client.create::<FloatingIp>(&new).await.map_err(failed)?;
-            }
-            let new = NewNetwork { name: "elsewhere".to_owned(), ..NewNetwork::default() };
-            let network: Network = client.create(&new).await.map_err(failed)?;
-            let new = NewSubnet {
-                network_id: network.id.clone(),
-                name: "elsewhere".to_owned(),
-                ip_version: 4,
-                cidr: "10.8.0.0/24".to_owned(),
-                ..NewSubnet::default()
-            };
-            let subnet: Subnet = client.create(&new).await.map_err(failed)?;
-            let new = NewLoadBalancer {
-                name: "kube_service_kubernetes_default_mail".to_owned(),
-                vip_subnet_id: Some(subnet.id.clone()),
-                ..NewLoadBalancer::default()
-            };
-            client.create::<LoadBalancer>(&new).await.map(drop).map_err(failed)
-        })
-    }
-    fn gone<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
-        Box::pin(async move {
-            let (kind, key) =
-                (KindName::of::<capstan_capi_types::core::Cluster>(), Key::new(NAMESPACE, NAME));
-            world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
-            world.run_until_idle().await?;
-            check(world.objects()?.get(&kind, &key).is_none(), "the cluster is still there")?;
-            check(cloud.names("networks") == ["elsewhere"], format!("{:?}", cloud.names("networks")))?;
-            let balancers = cloud.names("loadbalancers");
-            check(balancers == ["kube_service_kubernetes_default_mail"], format!("{balancers:?}"))?;
-            let addresses =
-                cloud.client().list::<FloatingIp>(&FloatingIpFilter::default()).await.map_err(failed)?;
-            let left: Vec<&str> = addresses.iter().map(|it| it.description.as_str()).collect();
-            check(left == ["reserved for the shop"], format!("{left:?}"))
-        })
-    }
-    goes_well(&Script { bare: true, ..Script::of(&[Create, Check(serve), Check(gone)]) });
 }
 
 /// The policies of the server groups, and how many servers each has.

@@ -13,6 +13,7 @@ mod machine_templates;
 mod manifests;
 mod orphans;
 mod pools;
+mod services;
 mod silent;
 mod stories;
 mod story;
