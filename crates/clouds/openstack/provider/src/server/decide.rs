@@ -232,6 +232,11 @@ fn keep_address_pairs(look: &Look<OpenStackServers>, decision: &mut Decision, st
     }
 }
 
+/// Whether Cinder deletes a volume in this state. Nova detaches those of a server that goes, and deletes them itself.
+fn is_removable(status: &VolumeStatus) -> bool {
+    matches!(status, VolumeStatus::Available | VolumeStatus::Error | VolumeStatus::ErrorDeleting)
+}
+
 /// The server goes first, then what it used.
 fn delete(look: &Look<OpenStackServers>, decision: &mut Decision) {
     if !look.object.metadata.finalizers.iter().any(|name| name == finalizer::SERVER) {
@@ -255,11 +260,15 @@ fn delete(look: &Look<OpenStackServers>, decision: &mut Decision) {
     }
     let trunks = state.trunks.iter().map(|trunk| ServerCall::DeleteTrunk { id: trunk.id.to_string() });
     let ports = state.ports.iter().flatten().map(|port| ServerCall::DeletePort { id: port.id.to_string() });
-    let gone = |status: &VolumeStatus| *status == VolumeStatus::Deleting;
-    let volumes = state.volumes.iter().filter(|volume| !gone(&volume.status));
-    let volumes = volumes.map(|volume| ServerCall::DeleteVolume { id: volume.id.to_string() });
+    let (removable, others): (Vec<_>, Vec<_>) =
+        state.volumes.iter().partition(|volume| is_removable(&volume.status));
+    let volumes = removable.iter().map(|volume| ServerCall::DeleteVolume { id: volume.id.to_string() });
     let calls: Vec<ServerCall> = trunks.chain(ports).chain(volumes).collect();
-    if calls.is_empty() {
+    let busy = others.iter().find(|volume| volume.status != VolumeStatus::Deleting);
+    if let Some(volume) = busy {
+        let message = format!("volume {} ({}) is {}", volume.name, volume.id, volume.status.as_str());
+        decision.wait(Wait::on("WaitingForVolume", message));
+    } else if calls.is_empty() {
         let claim = state.floating_ip.as_ref();
         if !claim.is_some_and(|claim| floating_ip::release(look, decision, claim)) {
             decision.remove_finalizer(finalizer::SERVER);

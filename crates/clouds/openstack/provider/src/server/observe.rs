@@ -110,7 +110,7 @@ async fn state(
         });
     }
     let has_volumes = !order::volumes(&meta.name, &object.spec, "", &mark).is_empty();
-    if has_volumes && (state.server.is_none() || meta.is_deleting()) {
+    if has_volumes && state.server.is_none() {
         state.volumes = volumes(object, &mark, &access).await?;
     }
     if object.spec.trunk == Some(true) || object.spec.ports.iter().any(|port| port.trunk == Some(true)) {
@@ -207,7 +207,9 @@ async fn volumes(object: &OpenStackServer, mark: &str, access: &Access) -> Resul
         };
         all.iter().filter(is_ours).cloned().collect()
     };
-    let found = find(&access.all::<Volume>(SETTLED).await?);
+    // With its server Nova removes volumes: a list from before has them still attached.
+    let age = if object.metadata.is_deleting() { PENDING } else { SETTLED };
+    let found = find(&access.all::<Volume>(age).await?);
     let settled =
         |volume: &Volume| matches!(volume.status, Status::Available | Status::InUse | Status::Error);
     match found.iter().all(settled) {

@@ -144,7 +144,15 @@ fn servers_boot_from_volumes_with_more_disks_tags_trunks_and_metadata() {
             check(own.is_some_and(|network| network.tags == ["cluster-tag"]), "the network has no tag")
         })
     }
-    goes_well(&Script { bare: true, change: Some(change), ..Script::of(&[Create, Check(complete), Delete]) });
+    fn left_to_nova<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let calls = cloud.simulator.calls();
+            let mut names = calls.keys().filter(|name| name.starts_with("block-storage DELETE"));
+            check(names.next().is_none(), format!("Nova deletes volumes with their servers: {calls:?}"))
+        })
+    }
+    let acts = [Create, Check(complete), Delete, Check(left_to_nova)];
+    goes_well(&Script { bare: true, change: Some(change), ..Script::of(&acts) });
 }
 
 /// Somebody makes a network `theirs` with a subnet and a router.
