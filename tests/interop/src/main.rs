@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 use bed::Flavour;
 use clouds::{
     capc_adopted, capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, eksa_goldens,
-    openstack_capo, openstack_real, openstack_replay, real_cluster,
+    openstack_capo, openstack_occm, openstack_real, openstack_replay, real_cluster,
 };
 use cluster_api::{
     clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner, schema_diff,
@@ -143,6 +143,8 @@ enum Command {
     CapcAdopted(capc_adopted::Options),
     /// Run CAPO and our provider on simulated OpenStacks and count their calls
     OpenstackCapo(openstack_capo::Options),
+    /// Run the OpenStack cloud controller manager in a cluster on a simulated OpenStack
+    OpenstackOccm(openstack_occm::Options),
     /// Run a cluster on real OpenStack services on this machine, and check that deletion leaves nothing
     OpenstackReal(openstack_real::Options),
     /// Check with real kubeadm that it accepts our boot data
@@ -213,6 +215,7 @@ async fn run(command: Command) -> Result<()> {
         Command::CapcOnSim(options) => capc_on_sim::run(options).await,
         Command::CapcAdopted(options) => capc_adopted::run(options).await,
         Command::OpenstackCapo(options) => openstack_capo::run(options).await,
+        Command::OpenstackOccm(options) => openstack_occm::run(options).await,
         Command::OpenstackReal(options) => openstack_real::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::RealCluster(options) => real_cluster::run(options).await,

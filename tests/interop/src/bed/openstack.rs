@@ -33,11 +33,21 @@ pub struct OpenStack {
 impl OpenStack {
     /// Starts a cloud with an image of `version` and waits until it answers.
     pub async fn start(folder: &Path, binary: &Path, version: &str) -> Result<Self> {
+        Self::start_with_port(folder, binary, version, ENDPOINT_PORT).await
+    }
+
+    /// Like [`Self::start`], with another port of the API servers of clusters.
+    pub async fn start_with_port(
+        folder: &Path,
+        binary: &Path,
+        version: &str,
+        endpoint_port: u16,
+    ) -> Result<Self> {
         let port = free_port()?;
         let process = Program::new("openstack", binary)
             .args(["sim", "openstack"])
             .arg(format!("--listen=127.0.0.1:{port}"))
-            .arg(format!("--endpoint-port={ENDPOINT_PORT}"))
+            .arg(format!("--endpoint-port={endpoint_port}"))
             .arg(format!("--kubernetes={version}"))
             .start(folder)?;
         let log = process.log().to_owned();
@@ -98,7 +108,8 @@ impl OpenStack {
         Ok(())
     }
 
-    fn client(&self) -> Result<Client> {
+    /// A client with the credentials of the tenant.
+    pub fn client(&self) -> Result<Client> {
         let clouds = Clouds::parse(&self.clouds_yaml, None, None)?;
         Ok(Client::over_https(clouds.cloud(Some(TENANT), None)?, Policy::default())?)
     }

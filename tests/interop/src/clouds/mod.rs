@@ -7,6 +7,7 @@ pub mod cloudstack_golden;
 pub mod cloudstack_replay;
 pub mod eksa_goldens;
 pub mod openstack_capo;
+pub mod openstack_occm;
 pub mod openstack_real;
 pub mod openstack_replay;
 pub mod real_cluster;

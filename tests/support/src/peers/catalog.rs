@@ -18,6 +18,8 @@ pub const CAPC: &str = "0.6.1";
 pub const CAPO: &str = "0.14.7";
 /// Release of the OpenStack Resource Controller that this CAPO uses. CAPO does not start without its Image kind.
 pub const ORC: &str = "2.4.0";
+/// Release of the OpenStack cloud controller manager.
+pub const CLOUD_PROVIDER_OPENSTACK: &str = "1.36.0";
 
 pub const CONTAINERD: &str = "2.4.2";
 pub const RUNC: &str = "1.5.2";
@@ -53,6 +55,7 @@ pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
 pub const CLUSTER_API_TEST_MODULE: &str = "sigs.k8s.io/cluster-api/test";
 pub const CAPC_MODULE: &str = "sigs.k8s.io/cluster-api-provider-cloudstack";
 pub const CAPO_MODULE: &str = "sigs.k8s.io/cluster-api-provider-openstack";
+pub const CLOUD_PROVIDER_OPENSTACK_MODULE: &str = "k8s.io/cloud-provider-openstack";
 pub const ORC_MODULE: &str = "github.com/k-orc/openstack-resource-controller/v2";
 
 pub const CONTAINERD_MODULE: &str = "github.com/containerd/containerd/v2";
@@ -73,6 +76,7 @@ pub enum Family {
     ClusterApi,
     Capc,
     Capo,
+    CloudProviderOpenStack,
     Containerd,
     Runc,
     CniPlugins,
@@ -144,6 +148,12 @@ pub const PEERS: &[Peer] = &[
     peer("capc", Family::Capc, CAPC_MODULE, 30),
     peer("helm", Family::Helm, "helm.sh/helm/v4/cmd/helm", 30),
     peer("capo", Family::Capo, CAPO_MODULE, 30),
+    peer(
+        "openstack-cloud-controller-manager",
+        Family::CloudProviderOpenStack,
+        "k8s.io/cloud-provider-openstack/cmd/openstack-cloud-controller-manager",
+        30,
+    ),
 ];
 
 /// Peers on a node image and in the container images of its control plane.
@@ -199,6 +209,7 @@ impl Family {
             Family::ClusterApi => "cluster-api",
             Family::Capc => "capc",
             Family::Capo => "capo",
+            Family::CloudProviderOpenStack => "cloud-provider-openstack",
             Family::Containerd => "containerd",
             Family::Runc => "runc",
             Family::CniPlugins => "cni-plugins",
@@ -216,6 +227,9 @@ impl Family {
             Family::ClusterApi => (CLUSTER_API_MODULE, format!("v{CLUSTER_API}")),
             Family::Capc => (CAPC_MODULE, format!("v{CAPC}")),
             Family::Capo => (CAPO_MODULE, format!("v{CAPO}")),
+            Family::CloudProviderOpenStack => {
+                (CLOUD_PROVIDER_OPENSTACK_MODULE, format!("v{CLOUD_PROVIDER_OPENSTACK}"))
+            }
             Family::Containerd => (CONTAINERD_MODULE, format!("v{CONTAINERD}")),
             Family::Runc => (RUNC_MODULE, format!("v{RUNC}")),
             Family::CniPlugins => (CNI_PLUGINS_MODULE, format!("v{CNI_PLUGINS}")),
@@ -250,6 +264,12 @@ impl Family {
             }
             Family::Capc => {
                 line("replace github.com/dgrijalva/jwt-go => github.com/golang-jwt/jwt/v4 v4.0.0".into());
+            }
+            Family::CloudProviderOpenStack => {
+                // Modules of k8s.io/kubernetes that nothing here imports; their versions are found by this only.
+                for (module, replacement) in published_replaces(upstream) {
+                    line(format!("replace {module} => {replacement}"));
+                }
             }
             Family::Capo
             | Family::Containerd
@@ -286,6 +306,7 @@ impl Family {
             Family::Containerd | Family::CoreDns => 60,
             Family::Etcd => 45,
             Family::Runc | Family::CniPlugins => 15,
+            Family::CloudProviderOpenStack => 100,
         }
     }
 
@@ -314,6 +335,10 @@ impl Family {
             Family::Containerd => format!("-s -w -X {CONTAINERD_MODULE}/version.Version={CONTAINERD}"),
             Family::Runc => "-s -w -extldflags -static".to_owned(),
             Family::Helm => format!("-s -w -X {HELM_MODULE}/internal/version.version=v{HELM}"),
+            Family::CloudProviderOpenStack => {
+                let (package, version) = (CLOUD_PROVIDER_OPENSTACK_MODULE, CLOUD_PROVIDER_OPENSTACK);
+                format!("-s -w -X {package}/pkg/version.Version=v{version}")
+            }
             Family::Etcd | Family::Capc | Family::Capo | Family::CniPlugins | Family::CoreDns => {
                 "-s -w".to_owned()
             }
@@ -344,9 +369,26 @@ fn staging_modules(go_mod: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Modules that are replaced by a published version of themselves.
+fn published_replaces(go_mod: &str) -> Vec<(&str, &str)> {
+    go_mod
+        .lines()
+        .filter_map(|line| line.trim().trim_start_matches("replace ").split_once(" => "))
+        .filter(|(module, with)| with.split(' ').next() == Some(*module))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replaces_by_published_versions_are_kept() {
+        let upstream = "replace (\n\tk8s.io/a => k8s.io/a v0.36.0\n\tk8s.io/b => ../b\n)\nreplace c.io/c => d.io/c v1.0.0\n";
+        let ours = Family::CloudProviderOpenStack.go_mod(upstream);
+        let replaces: Vec<&str> = ours.lines().filter(|line| line.starts_with("replace")).collect();
+        assert_eq!(replaces, ["replace k8s.io/a => k8s.io/a v0.36.0"]);
+    }
 
     #[test]
     fn staging_replaces_become_published_versions() {
