@@ -116,6 +116,34 @@ async fn a_cordoned_node_gets_no_new_pods() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_without_room_waits_for_a_machine() {
+    let mut test_site = TestSite::new();
+    let (_cluster, client) = working(&mut test_site).await;
+    // Two CPUs on each machine, and the control plane's is tainted.
+    let mut web = deployment("web", 3, "example.org/web:1");
+    web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1500m"}});
+    create(&client, "apps", "Deployment", "deployments", &web).await;
+    pass(30).await;
+    let pods = pods_of(&client, "web").await;
+    let (bound, waiting): (Vec<&Value>, Vec<&Value>) =
+        pods.iter().partition(|pod| pod["spec"]["nodeName"].is_string());
+    assert_eq!((bound.len(), waiting.len()), (2, 1));
+    let conditions = waiting[0]["status"]["conditions"].as_array().expect("conditions");
+    let scheduled = conditions.iter().find(|one| one["type"] == "PodScheduled").expect("PodScheduled");
+    assert_eq!((&scheduled["status"], &scheduled["reason"]), (&json!("False"), &json!("Unschedulable")));
+    assert_eq!(
+        scheduled["message"],
+        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. preemption: \
+         0/3 nodes are available: 1 Preemption is not helpful for scheduling, \
+         2 No preemption victims found for incoming pod."
+    );
+    test_site.worker("worker-3").await;
+    pass(30).await;
+    let pods = pods_of(&client, "web").await;
+    assert_eq!(pods.iter().filter(|pod| condition(pod, "Ready") == "True").count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn evictions_wait_for_their_budget() {
     let mut test_site = TestSite::new();
     let (_cluster, client) = working(&mut test_site).await;

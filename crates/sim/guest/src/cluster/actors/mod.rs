@@ -15,6 +15,7 @@ mod conditions;
 mod daemon_sets;
 mod decision;
 mod deployments;
+mod fit;
 mod jobs;
 mod kubelet;
 mod node;

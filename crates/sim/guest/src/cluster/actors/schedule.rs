@@ -1,55 +1,87 @@
-//! The scheduler: binds Pods to matching Nodes, the least loaded first.
+//! The scheduler: binds Pods to matching Nodes with room, the least loaded first. It does not preempt Pods.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::conditions::{self, ConditionUpdate};
 use super::decision::Decision;
+use super::fit::{Requests, Room};
 use super::pods::tolerates;
 use super::snapshot::{Snapshot, has_ended, is_deleting, name, node_name};
 
 const ACTOR: &str = "kube-scheduler";
-/// Maximum Pods per Node.
-const MOST: usize = 110;
 
 pub(super) fn decide(snapshot: &Snapshot, out: &mut Decision) {
-    let mut load: BTreeMap<&str, usize> = snapshot.all("Node").map(|node| (name(node), 0)).collect();
+    let mut pending: Vec<&Value> = snapshot.all("Pod").filter(|pod| is_pending(pod)).collect();
+    if pending.is_empty() {
+        return;
+    }
+    pending.sort_by_key(|pod| {
+        let created = pod["metadata"]["creationTimestamp"].as_str();
+        (Reverse(pod["spec"]["priority"].as_i64().unwrap_or(0)), created)
+    });
+    let mut nodes: Vec<Place<'_>> =
+        snapshot.all("Node").map(|node| Place { node, room: Room::of(node) }).collect();
     for pod in snapshot.all("Pod").filter(|pod| !has_ended(pod)) {
-        if let Some(count) = node_name(pod).and_then(|node| load.get_mut(node)) {
-            *count += 1;
+        let bound = node_name(pod).and_then(|on| nodes.iter_mut().find(|place| name(place.node) == on));
+        if let Some(place) = bound {
+            place.room.take(&Requests::of(pod));
         }
     }
-    for pod in snapshot.all("Pod") {
-        let gated = pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
-        if node_name(pod).is_some() || is_deleting(pod) || has_ended(pod) || gated {
-            continue;
-        }
-        if pod["spec"]["schedulerName"].as_str().is_some_and(|name| name != "default-scheduler") {
-            continue;
-        }
-        let room = |node: &&Value| load.get(name(node)).is_some_and(|count| *count < MOST);
-        let fitting = snapshot.all("Node").filter(|node| refusal(pod, node).is_none()).filter(room);
-        let emptiest = fitting.min_by_key(|node| load.get(name(node)).copied().unwrap_or(0));
-        match emptiest {
-            Some(node) => {
-                *load.entry(name(node)).or_default() += 1;
-                out.bind(pod, name(node));
+    for pod in pending {
+        let requests = Requests::of(pod);
+        let fitting = nodes.iter_mut().filter(|place| place.refusals(pod, &requests).is_empty());
+        match fitting.min_by_key(|place| place.room.pods()) {
+            Some(place) => {
+                place.room.take(&requests);
+                out.bind(pod, name(place.node));
             }
-            None => unschedulable(snapshot, pod, out),
+            None => unschedulable(snapshot, pod, &requests, &nodes, out),
         }
     }
 }
 
-fn unschedulable(snapshot: &Snapshot, pod: &Value, out: &mut Decision) {
-    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for node in snapshot.all("Node") {
-        *reasons.entry(refusal(pod, node).unwrap_or("Too many pods")).or_default() += 1;
+/// Whether a Pod waits for the scheduler.
+fn is_pending(pod: &Value) -> bool {
+    let gated = pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+    let ours = pod["spec"]["schedulerName"].as_str().is_none_or(|name| name == "default-scheduler");
+    node_name(pod).is_none() && !is_deleting(pod) && !has_ended(pod) && !gated && ours
+}
+
+/// A Node and what is free on it.
+struct Place<'a> {
+    node: &'a Value,
+    room: Room,
+}
+
+/// Why a Node does not take a Pod.
+struct Refusal {
+    reason: String,
+    /// It would not help to remove other Pods.
+    unresolvable: bool,
+}
+
+impl Place<'_> {
+    /// Why it does not take the Pod: of the first check that fails.
+    fn refusals(&self, pod: &Value, requests: &Requests) -> Vec<Refusal> {
+        if let Some(reason) = refusal(pod, self.node) {
+            return vec![Refusal { reason: reason.to_owned(), unresolvable: true }];
+        }
+        let short = self.room.short_of(requests).into_iter();
+        short.map(|short| Refusal { reason: short.reason(), unresolvable: short.never_enough }).collect()
     }
-    let all = snapshot.all("Node").count();
-    let reasons: Vec<String> =
-        reasons.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    let message = format!("0/{all} nodes are available: {}.", reasons.join(", "));
+}
+
+fn unschedulable(
+    snapshot: &Snapshot,
+    pod: &Value,
+    requests: &Requests,
+    nodes: &[Place<'_>],
+    out: &mut Decision,
+) {
+    let message = message(pod, requests, nodes);
     let updates =
         ConditionUpdate { of: "PodScheduled", status: "False", reason: "Unschedulable", message: &message };
     out.status(
@@ -60,15 +92,53 @@ fn unschedulable(snapshot: &Snapshot, pod: &Value, out: &mut Decision) {
     );
 }
 
-/// Why a Node does not fit a Pod.
+/// Number of Nodes by what is said of them.
+type Counts = BTreeMap<String, usize>;
+
+/// What kube-scheduler says of a Pod that fits nowhere.
+fn message(pod: &Value, requests: &Requests, nodes: &[Place<'_>]) -> String {
+    if nodes.is_empty() {
+        return "no nodes available to schedule pods".to_owned();
+    }
+    let (mut reasons, mut victims): (Counts, Counts) = (BTreeMap::new(), BTreeMap::new());
+    for place in nodes {
+        let refusals = place.refusals(pod, requests);
+        let helpless = refusals.iter().any(|refusal| refusal.unresolvable);
+        let preemption = if helpless {
+            "Preemption is not helpful for scheduling"
+        } else {
+            "No preemption victims found for incoming pod"
+        };
+        *victims.entry(preemption.to_owned()).or_default() += 1;
+        for refusal in refusals {
+            *reasons.entry(refusal.reason).or_default() += 1;
+        }
+    }
+    let all = nodes.len();
+    let (reasons, victims) = (listed(&reasons), listed(&victims));
+    format!("0/{all} nodes are available: {reasons}. preemption: 0/{all} nodes are available: {victims}.")
+}
+
+/// Reasons with their numbers, in the order of their text.
+fn listed(counts: &Counts) -> String {
+    let mut all: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    all.sort();
+    all.join(", ")
+}
+
+/// Why a Node does not match a Pod, whatever else runs there.
 pub(super) fn refusal(pod: &Value, node: &Value) -> Option<&'static str> {
-    if !is_selected(pod, node) {
-        return Some("node(s) didn't match Pod's node affinity/selector");
+    let cordoned = json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
+    if node["spec"]["unschedulable"] == true && !is_tolerated(pod, &cordoned) {
+        return Some("node(s) were unschedulable");
     }
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     let forbidding = taints.filter(|taint| taint["effect"] != "PreferNoSchedule");
     if forbidding.into_iter().any(|taint| !is_tolerated(pod, taint)) {
         return Some("node(s) had untolerated taint(s)");
+    }
+    if !is_selected(pod, node) {
+        return Some("node(s) didn't match Pod's node affinity/selector");
     }
     None
 }
@@ -148,5 +218,34 @@ mod tests {
         ] {
             assert_eq!(refusal(&json!({"spec": spec}), &node).is_none(), taken, "{spec}");
         }
+    }
+
+    #[test]
+    fn a_pod_that_fits_nowhere_is_told_why_of_every_node() {
+        let node = |name: &str, cpu: &str, more: Value| {
+            let mut node = json!({
+                "metadata": {"name": name},
+                "status": {"allocatable": {"cpu": cpu, "memory": "4Gi", "pods": "110"}},
+            });
+            node["spec"] = more;
+            node
+        };
+        let all = [
+            node("a", "2", json!({"taints": [{"key": "x", "effect": "NoSchedule"}]})),
+            node("b", "2", json!({})),
+            node("c", "1", json!({})),
+            node("d", "2", json!({"unschedulable": true})),
+        ];
+        let pod = |cpu: &str| json!({"spec": {"containers": [{"resources": {"requests": {"cpu": cpu}}}]}});
+        let mut nodes: Vec<Place<'_>> = all.iter().map(|node| Place { node, room: Room::of(node) }).collect();
+        assert!(nodes[1].refusals(&pod("1500m"), &Requests::of(&pod("1500m"))).is_empty());
+        nodes[1].room.take(&Requests::of(&pod("1")));
+        assert_eq!(
+            message(&pod("1500m"), &Requests::of(&pod("1500m")), &nodes),
+            "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, \
+             2 Insufficient cpu. preemption: 0/4 nodes are available: \
+             1 No preemption victims found for incoming pod, 3 Preemption is not helpful for scheduling."
+        );
+        assert_eq!(message(&pod("1"), &Requests::default(), &[]), "no nodes available to schedule pods");
     }
 }
