@@ -347,8 +347,10 @@ pub(super) fn default_replicas(
         _ => (None, None),
     };
     *replicas = Some(match (bounds, old.flatten()) {
-        ((Some(min), Some(max)), Some(old)) if min <= max => old.clamp(min, max),
-        ((Some(min), Some(_)), _) => min,
+        // Bounds may contradict each other: the lower one is compared first.
+        ((Some(min), Some(_)), Some(old)) if old < min => min,
+        ((Some(_), Some(max)), Some(old)) => old.min(max),
+        ((Some(min), Some(_)), None) => min,
         _ => 1,
     });
     Ok(())

@@ -157,10 +157,33 @@ fn defaults_of_sets_and_deployments() {
             "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "5",
         } } }),
     );
-    for (old, replicas) in [(None, 2), (Some(1), 2), (Some(3), 3), (Some(9), 5)] {
-        let old = old.map(|replicas| json!({ "spec": { "replicas": replicas } }));
-        let set = defaulted(CORE, "MachineSet", scaled.clone(), old.as_ref());
-        assert_eq!(set["spec"]["replicas"], replicas, "{old:?}");
+    let bounded = |min: &str, max: &str| {
+        let bounds = json!({
+            "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size": min,
+            "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": max,
+        });
+        patched(&bare, &json!({ "metadata": { "annotations": bounds } }))
+    };
+    let half = json!({ "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size": "2" });
+    let half = patched(&bare, &json!({ "metadata": { "annotations": half } }));
+    for kind in ["MachineDeployment", "MachineSet", "MachinePool"] {
+        for (object, old, replicas) in [
+            (&scaled, None, 2),
+            (&scaled, Some(1), 2),
+            (&scaled, Some(3), 3),
+            (&scaled, Some(9), 5),
+            (&bounded("0", "3"), None, 0),
+            // The lower bound is compared first.
+            (&bounded("5", "3"), Some(4), 5),
+            (&bounded("5", "3"), Some(9), 3),
+            // One bound alone is none.
+            (&half, None, 1),
+            (&half, Some(4), 1),
+        ] {
+            let old = old.map(|replicas| json!({ "spec": { "replicas": replicas } }));
+            let made = defaulted(CORE, kind, object.clone(), old.as_ref());
+            assert_eq!(made["spec"]["replicas"], replicas, "{kind} {old:?} {}", object["metadata"]);
+        }
     }
     let wrong = patched(
         &scaled,
