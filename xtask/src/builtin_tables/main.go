@@ -38,6 +38,7 @@ import (
 	node "k8s.io/api/node/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	resource "k8s.io/api/resource/v1"
 	scheduling "k8s.io/api/scheduling/v1"
 	storage "k8s.io/api/storage/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -83,6 +84,8 @@ var roots = []any{
 	storage.StorageClass{}, storage.StorageClassList{}, storage.VolumeAttachment{}, storage.VolumeAttachmentList{},
 	storage.CSIDriver{}, storage.CSIDriverList{}, storage.CSINode{}, storage.CSINodeList{},
 	storage.CSIStorageCapacity{}, storage.CSIStorageCapacityList{}, storage.VolumeAttributesClass{}, storage.VolumeAttributesClassList{},
+	resource.DeviceClass{}, resource.DeviceClassList{}, resource.ResourceClaim{}, resource.ResourceClaimList{},
+	resource.ResourceClaimTemplate{}, resource.ResourceClaimTemplateList{}, resource.ResourceSlice{}, resource.ResourceSliceList{},
 	scheduling.PriorityClass{}, scheduling.PriorityClassList{},
 	certificates.CertificateSigningRequest{}, certificates.CertificateSigningRequestList{},
 	node.RuntimeClass{}, node.RuntimeClassList{},

@@ -143,7 +143,7 @@ pub struct Table {
 }
 
 /// Package of the Go types of an API group; other groups have no built-in types.
-const PACKAGES: [(&str, &str); 20] = [
+const PACKAGES: [(&str, &str); 21] = [
     ("", "core"),
     ("admissionregistration.k8s.io", "admissionregistration"),
     ("apiextensions.k8s.io", "apiextensions"),
@@ -162,6 +162,7 @@ const PACKAGES: [(&str, &str); 20] = [
     ("node.k8s.io", "node"),
     ("policy", "policy"),
     ("rbac.authorization.k8s.io", "rbac"),
+    ("resource.k8s.io", "resource"),
     ("scheduling.k8s.io", "scheduling"),
     ("storage.k8s.io", "storage"),
 ];
@@ -308,7 +309,8 @@ impl Type {
         let dotted = self.name.replace('/', ".");
         let home = match self.name.split(['/', '.']).next().unwrap_or_default() {
             "meta" => "io.k8s.apimachinery.pkg.apis",
-            "resource" => "io.k8s.apimachinery.pkg.api",
+            // Quantities; devices are in `resource/v1`.
+            "resource" if !self.name.contains('/') => "io.k8s.apimachinery.pkg.api",
             "intstr" => "io.k8s.apimachinery.pkg.util",
             "runtime" | "types" => "io.k8s.apimachinery.pkg",
             "apiextensions" => "io.k8s.apiextensions-apiserver.pkg.apis",

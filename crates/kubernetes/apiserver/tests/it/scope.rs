@@ -135,6 +135,12 @@ fn contents(kind: &Kind) -> Value {
             "eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "a/b", "reportingInstance": "c",
             "action": "Did", "reason": "Because", "type": "Normal", "regarding": {"namespace": "bar"},
         }),
+        "deviceclasses" => json!({"spec": {}}),
+        "resourceclaims" => json!({"spec": {"devices": {}}}),
+        "resourceclaimtemplates" => json!({"spec": {"spec": {"devices": {}}}}),
+        "resourceslices" => json!({"spec": {
+            "driver": "made.up", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1},
+        }}),
         "horizontalpodautoscalers" => json!({"spec": {"maxReplicas": 2, "scaleTargetRef": scales}}),
         "ingressclasses" => json!({"spec": {"controller": "made.up/c"}}),
         "ingresses" => {

@@ -240,6 +240,12 @@ fn rule(name: &str) -> Option<fn(&mut Object)> {
             set(o, "volumeBindingMode", "Immediate");
         },
         "storage/v1.CSIDriverSpec" => csi_driver_spec,
+        "resource/v1.ExactDeviceRequest" | "resource/v1.DeviceSubRequest" => |o| {
+            set(o, "allocationMode", "ExactCount");
+            if text(o, "allocationMode") == "ExactCount" {
+                set_number(o, "count", 1);
+            }
+        },
         "scheduling/v1.PriorityClass" => |o| set(o, "preemptionPolicy", "PreemptLowerPriority"),
         "discovery/v1.EndpointPort" => |o| {
             o.entry("name").or_insert_with(|| json!(""));

@@ -87,7 +87,8 @@ fn generation(group: &str, kind: &str) -> Generation {
         | ("batch", _)
         | ("policy", "PodDisruptionBudget")
         | ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy")
-        | ("flowcontrol.apiserver.k8s.io", _) => SPEC,
+        | ("flowcontrol.apiserver.k8s.io", _)
+        | ("resource.k8s.io", "DeviceClass" | "ResourceSlice") => SPEC,
         ("", "PodTemplate") => Generation::On(&["/template"]),
         (
             "admissionregistration.k8s.io",
@@ -179,6 +180,7 @@ fn status_update(group: &str, kind: &str, new: &mut Object, old: &Object) {
             copy_metadata(new, old, &["labels", "annotations", "finalizers", "ownerReferences"]);
         }
         ("storage.k8s.io", "VolumeAttachment")
+        | ("resource.k8s.io", "ResourceClaim")
         | ("networking.k8s.io", "ServiceCIDR")
         | ("apiextensions.k8s.io", _) => {
             let kept =

@@ -9,6 +9,7 @@ mod certificates;
 mod coordination;
 mod core;
 mod cron;
+mod devices;
 mod discovery;
 mod flowcontrol;
 mod ingress;
@@ -77,6 +78,7 @@ pub fn validate(group: &str, kind: &str, subresource: &str, new: &Value, old: Op
         "apiregistration.k8s.io" => policy::api_service(&subject, &mut report),
         "discovery.k8s.io" => discovery::endpoint_slice(&subject, &mut report),
         "storage.k8s.io" => storage::validate(&subject, &mut report),
+        "resource.k8s.io" => devices::validate(&subject, &mut report),
         "certificates.k8s.io" => certificates::signing_request(&subject, &mut report),
         _ => {}
     }

@@ -6,6 +6,7 @@
 mod access;
 mod autoscaler;
 mod config;
+mod devices;
 mod network;
 mod pod;
 mod storage;
@@ -46,6 +47,7 @@ pub fn kind(group: &str, kind: &str) -> &'static Kind {
         .or_else(|| network::kind(group, kind))
         .or_else(|| storage::kind(group, kind))
         .or_else(|| access::kind(group, kind))
+        .or_else(|| devices::kind(group, kind))
         .unwrap_or(&FALLBACK)
 }
 
