@@ -16,7 +16,7 @@ pub fn definitions() -> Vec<Value> {
     vec![
         definition::<KVMCluster>(&LABELS, cluster_version::<KVMCluster>(network)),
         definition::<KVMMachine>(&LABELS, machine_version::<KVMMachine>()),
-        definition::<KVMMachineTemplate>(&LABELS, template_version::<KVMMachineTemplate>()),
+        definition::<KVMMachineTemplate>(&LABELS, template_version::<KVMMachineTemplate>().with_status()),
     ]
 }
 

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! [`Kvm`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] are for the API server,
-//! [`KVMClusters`] and [`KVMMachines`] are the controllers, [`backend`] is their interface to the host, [`namespace`]
+//! [`KVMClusters`], [`KVMMachines`] and
+//! [`KVMMachineTemplates`] are the controllers, [`backend`] is their interface to the host, [`namespace`]
 //! implements it with Linux namespaces, [`balancer`] is the load balancer of a cluster's API servers. A machine
 //! executes its boot data and nothing else.
 
@@ -19,6 +20,7 @@ mod definitions;
 mod machine;
 pub mod namespace;
 mod plugin;
+mod template;
 pub mod types;
 
 pub use admission::rules;
@@ -26,6 +28,7 @@ pub use cluster::{FINALIZER as CLUSTER_FINALIZER, KVMClusters};
 pub use definitions::definitions;
 pub use machine::{FINALIZER as MACHINE_FINALIZER, KVMMachines};
 pub use plugin::Kvm;
+pub use template::KVMMachineTemplates;
 
 /// Error codes of this provider.
 pub mod code {

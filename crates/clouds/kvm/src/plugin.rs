@@ -19,7 +19,8 @@ use crate::backend::Backend;
 use crate::balancer::{self, HealthCheck};
 use crate::machine::SCHEME;
 use crate::namespace::{Namespaces, Settings};
-use crate::{KVMClusters, KVMMachines, code, definitions, rules};
+use crate::template::HostSize;
+use crate::{KVMClusters, KVMMachineTemplates, KVMMachines, code, definitions, rules};
 
 /// The command of the load balancer process.
 const BALANCER: &str = "kvm-balancer";
@@ -112,6 +113,7 @@ impl RunningProvider for Running {
     fn add_controllers(&self, runtime: &mut Runtime) {
         runtime.add(KVMClusters::new(self.backend.clone()));
         runtime.add(KVMMachines::new(self.backend.clone()));
+        runtime.add(KVMMachineTemplates::new(HostSize::read()));
     }
 }
 

@@ -121,6 +121,28 @@ wire! {
         pub metadata: ObjectMeta,
         /// Desired state.
         pub spec: KVMMachineTemplateSpec,
+        /// Observed state.
+        pub status: KVMMachineTemplateStatus,
+    }
+
+    /// What a machine of the template will offer; part of the contract with the cluster autoscaler.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct KVMMachineTemplateStatus {
+        /// Resources of a machine, as quantities.
+        pub capacity: BTreeMap<String, String>,
+        /// What a machine runs on.
+        pub node_info: KVMNodeInfo,
+    }
+
+    /// What a machine runs on.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct KVMNodeInfo {
+        /// Architecture of the CPU.
+        #[schemars(length(min = 1, max = 63))]
+        pub architecture: String,
+        /// Operating system.
+        #[schemars(length(min = 1, max = 63))]
+        pub operating_system: String,
     }
 
     /// Template of KVMMachines.

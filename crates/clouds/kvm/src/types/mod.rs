@@ -6,7 +6,8 @@ pub mod machine;
 pub use cluster::{Backend, KVMCluster, KVMClusterSpec, KVMClusterStatus, KVMNetwork};
 pub use machine::{
     HostVolume, KVMImage, KVMMachine, KVMMachineSpec, KVMMachineStatus, KVMMachineTemplate,
-    KVMMachineTemplateResource, KVMMachineTemplateSpec, NodeTaint, TaintEffect,
+    KVMMachineTemplateResource, KVMMachineTemplateSpec, KVMMachineTemplateStatus, KVMNodeInfo, NodeTaint,
+    TaintEffect,
 };
 
 capstan_provider_kit::infrastructure!(cluster KVMCluster);
