@@ -37,7 +37,7 @@ impl Controller for SimMachineTemplates {
 }
 
 /// With the defaults that the machines get.
-fn offered(spec: &SimMachineSpec) -> SimMachineTemplateStatus {
+pub(crate) fn offered(spec: &SimMachineSpec) -> SimMachineTemplateStatus {
     let cpus = spec.cpus.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(CPUS);
     let memory = spec.memory_mib.and_then(|memory| u64::try_from(memory).ok()).unwrap_or(MEMORY_MIB);
     let capacity = [("cpu", cpus.to_string()), ("memory", format!("{memory}Mi"))];

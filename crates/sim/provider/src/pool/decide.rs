@@ -15,6 +15,7 @@ use capstan_provider_kit::{Infrastructure, decide_pool};
 use serde_json::json;
 
 use super::{FINALIZER, Member, SimMachinePools, VERSION};
+use crate::template::offered;
 use crate::types::{SimMachine, SimMachineSpec};
 
 type Decision = capstan_controller::Decision<SimMachinePools>;
@@ -74,6 +75,9 @@ fn keep(look: &Looked, pool: &MachinePool, cluster: &Cluster, decision: &mut Dec
     decision.add_finalizer(FINALIZER);
     let kind = SimMachine::KIND.kind;
     decision.object.status.infrastructure_machine_kind = kind.to_owned();
+    let offered = offered(&look.object.spec.template);
+    decision.object.status.capacity = offered.capacity;
+    decision.object.status.node_info = offered.node_info;
     report(look, pool, decision);
     clear_abandoned(look, decision);
     adopt(look, decision);

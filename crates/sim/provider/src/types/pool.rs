@@ -1,11 +1,13 @@
 //! `SimMachinePool` and its template.
 
+use std::collections::BTreeMap;
+
 use capstan_capi_types::core::TemplateMeta;
 use capstan_capi_types::wire::wire;
 use capstan_object::{Condition, ObjectMeta, object};
 use capstan_provider_kit::InitializationStatus;
 
-use super::machine::SimMachineSpec;
+use super::machine::{SimMachineSpec, SimNodeInfo};
 
 object!(
     SimMachinePool,
@@ -65,6 +67,10 @@ wire! {
         /// Kind of the object of each machine; part of the provider contract.
         #[schemars(length(min = 1, max = 63))]
         pub infrastructure_machine_kind: String,
+        /// Resources of a machine, as quantities; part of the contract with the cluster autoscaler.
+        pub capacity: BTreeMap<String, String>,
+        /// What a machine runs on; part of the contract with the cluster autoscaler.
+        pub node_info: SimNodeInfo,
     }
 
     /// Template of SimMachinePools.
