@@ -28,6 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub mod content {
     pub const JSON: &str = "application/json";
     pub const MERGE_PATCH: &str = "application/merge-patch+json";
+    pub const JSON_PATCH: &str = "application/json-patch+json";
 }
 
 /// A client of one server. Clones share connections.

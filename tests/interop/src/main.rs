@@ -28,8 +28,8 @@ use clouds::{
     openstack_capo, openstack_occm, openstack_real, openstack_replay, real_cluster,
 };
 use cluster_api::{
-    clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner, schema_diff,
-    topology_diff, upstream,
+    autoscaler, clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner,
+    schema_diff, topology_diff, upstream,
 };
 use first_use::{bad_day, demo, mend, picture, quick_start};
 use kubernetes::{
@@ -101,6 +101,8 @@ enum Command {
     SchemaDiff(schema_diff::Options),
     /// Compare the objects of ClusterClass topologies with those of upstream's controller
     TopologyDiff(topology_diff::Options),
+    /// Run the cluster-autoscaler on our management plane: from one machine to three, from and to none
+    Autoscaler(autoscaler::Options),
     /// Replay upstream's recorded MachineDeployment rollouts with our planner
     PlannerGoldens(planner::Options),
     /// Convert random objects between v1beta1 and v1beta2 and compare with upstream
@@ -194,6 +196,7 @@ async fn run(command: Command) -> Result<()> {
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::SchemaDiff(options) => schema_diff::run(&options),
         Command::TopologyDiff(options) => topology_diff::run(options).await,
+        Command::Autoscaler(options) => autoscaler::run(options).await,
         Command::PlannerGoldens(options) => planner::run(&options),
         Command::ConversionGoldens(options) => conversion_goldens::run(&options),
         Command::CorefileGoldens(options) => corefile_goldens::run(&options),

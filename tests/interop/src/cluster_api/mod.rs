@@ -1,5 +1,6 @@
 //! Controllers and kinds, compared with Cluster API's managers, clusterctl and kubeadm.
 
+pub mod autoscaler;
 pub mod clusterctl;
 pub mod conversion_goldens;
 pub mod corefile_goldens;
