@@ -10,6 +10,7 @@
 
 mod condition;
 mod int_or_string;
+pub mod kstatus;
 mod meta;
 mod selector;
 mod time;
