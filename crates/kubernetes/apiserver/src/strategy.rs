@@ -10,7 +10,7 @@ use capstan_schema::bounded::Texts;
 use capstan_schema::custom::{Decode, ValidationResult, decode};
 use capstan_schema::embedded::{self, Coerce};
 use capstan_schema::field::FieldErrors;
-use capstan_schema::memory::Undecodable;
+use capstan_schema::memory::{MemoryBudget, Undecodable};
 use capstan_schema::path::Path;
 use capstan_schema::{default, meta, prune};
 use serde_json::{Map, Value, json};
@@ -262,12 +262,26 @@ pub(crate) fn dedup_owners(object: &mut Value, warnings: &Warnings, after_admiss
     object.set_meta("ownerReferences", kept);
 }
 
+/// Sets the default of an absent status. Upstream sets it whenever it reads the object; here what is stored is what is
+/// read.
+fn default_status(resource: &Resource, object: &mut Value) -> Result<()> {
+    let schema = &resource.schema;
+    let has_default = schema.properties.get("status").is_some_and(|status| status.default.is_some());
+    // Objects of other versions are defaulted when they are read.
+    if has_default && object.get("status").is_none() && resource.version == resource.storage_version {
+        default::apply(object, schema, &MemoryBudget::default())
+            .map_err(|error| Status::bad_request(error.to_string()))?;
+    }
+    Ok(())
+}
+
 /// Completes a new object before validation.
 pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
     match &call.resource().origin {
         Origin::Custom(_) => {
             if has_status(call.resource()) {
                 remove(object, "status");
+                default_status(call.resource(), object)?;
             }
             object.set_meta("generation", 1);
         }
@@ -304,6 +318,7 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
                 Some(status) => object["status"] = status,
                 None => remove(object, "status"),
             }
+            default_status(resource, object)?;
             object.set_meta("managedFields", managed.unwrap_or_default());
             object.set_meta("resourceVersion", version);
         }

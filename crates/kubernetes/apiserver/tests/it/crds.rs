@@ -67,6 +67,25 @@ async fn a_custom_resource_is_pruned_defaulted_and_held_to_its_rules() {
 }
 
 #[tokio::test]
+async fn a_default_of_the_status_shows_before_anybody_wrote_one() {
+    let client = Client::start().await;
+    let mut definition = definition();
+    let status = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
+    status["default"] = json!({"observedGeneration": -1});
+    establish(&client, &definition).await;
+    let (_, created) = client.create(FOOS, &foo(json!({"size": 1}))).await;
+    assert_eq!(created["status"], json!({"observedGeneration": -1}), "{created}");
+    let (_, read) = client.get(&format!("{FOOS}/a")).await;
+    assert_eq!(read["status"], json!({"observedGeneration": -1}), "{read}");
+    let merge = "application/merge-patch+json";
+    let written = json!({"status": {"observedGeneration": 1}});
+    let (_, status) = client.patch(&format!("{FOOS}/a/status"), merge, &written).await;
+    assert_eq!(status["status"], written["status"]);
+    let (_, removed) = client.patch(&format!("{FOOS}/a/status"), merge, &json!({"status": null})).await;
+    assert_eq!(removed["status"], json!({"observedGeneration": -1}), "{removed}");
+}
+
+#[tokio::test]
 async fn status_and_spec_are_written_through_their_own_doors() {
     let client = established().await;
     client.create(FOOS, &foo(json!({"size": 1}))).await;
