@@ -14,6 +14,7 @@ mod replicas;
 mod status;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,6 +25,7 @@ use capstan_capi_types::core::{
 use capstan_controller::{
     Caches, Change, Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches, Workloads,
 };
+use capstan_object::kstatus::condition::RECONCILING;
 use capstan_object::{Key, Object};
 use jiff::SignedDuration;
 
@@ -65,7 +67,7 @@ impl Default for ClusterController {
     }
 }
 
-const CONDITIONS: [&str; 16] = [
+const CONDITIONS: [&str; 17] = [
     condition::PAUSED,
     condition::INFRASTRUCTURE_READY,
     own::CONTROL_PLANE_AVAILABLE,
@@ -82,6 +84,7 @@ const CONDITIONS: [&str; 16] = [
     condition::REMEDIATING,
     condition::DELETING,
     condition::AVAILABLE,
+    RECONCILING,
 ];
 
 impl Controller for ClusterController {

@@ -13,6 +13,7 @@ use jiff::SignedDuration;
 use super::ClusterController;
 use super::observed::{has_topology, is_of_pool, is_owned};
 use super::replicas;
+use super::unfinished::still_to_do;
 use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Source, Summary};
 use crate::contract::{ControlPlane, Lookup};
 use crate::machines;
@@ -76,6 +77,8 @@ pub(super) fn report(
     set(condition::DELETING, deletion, None);
     let available = available(&cluster, &conditions);
     conditions::set_state(look, &mut conditions, condition::AVAILABLE, available, None);
+    let to_do = still_to_do(look, &conditions);
+    conditions::set_reconciling(look, &mut conditions, to_do);
     if waits_to_count_up_to_date(look) {
         decision.again_in(UP_TO_DATE_GRACE.unsigned_abs());
     }

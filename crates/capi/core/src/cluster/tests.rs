@@ -380,3 +380,46 @@ fn an_operation_changes_only_with_its_steps() {
     };
     assert_eq!(again(500), first.object.metadata.annotations, "time alone changes nothing");
 }
+
+#[test]
+fn tools_that_wait_see_a_cluster_in_progress_until_its_parts_are_done() {
+    let plane =
+        |status: Value| object("FakeControlPlane", json!({"spec": {"replicas": 1}, "status": status}));
+    let reconciling = json!([{"type": "Reconciling", "status": "True", "reason": "ScalingUp",
+        "message": "Scaling up from 1 to 3 replicas", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let up = json!({"initialization": {"controlPlaneInitialized": true}});
+    let mut scaling = up.clone();
+    scaling["conditions"] = reconciling;
+    let unobserved = || {
+        let mut deployment = MachineDeployment::clone(&deployment("d", false));
+        deployment.metadata.generation = 2;
+        deployment.status.observed_generation = 1;
+        deployment.status.conditions.push(crate::testing::condition("Available", "True", "Available", ""));
+        vec![Arc::new(deployment)]
+    };
+    let generation = "MachineDeployment d: generation 2 is not observed yet, the last one was 1";
+    for (what, seen, expected) in [
+        ("settled", Observed { control_plane: plane(up.clone()), ..running() }, None),
+        (
+            "a part says so",
+            Observed { control_plane: plane(scaling), ..running() },
+            Some("FakeControlPlane x: Scaling up from 1 to 3 replicas"),
+        ),
+        (
+            "a part has not seen its spec",
+            Observed { control_plane: plane(up.clone()), deployments: unobserved(), ..running() },
+            Some(generation),
+        ),
+        (
+            "not available",
+            Observed { control_plane: plane(json!({})), ..running() },
+            Some(
+                "* ControlPlaneAvailable: FakeControlPlane status.initialization.controlPlaneInitialized is false",
+            ),
+        ),
+    ] {
+        let decided = decide(cluster(), seen).object;
+        let reported = decided.status.conditions.condition("Reconciling");
+        assert_eq!(reported.map(|condition| condition.message.as_str()), expected, "{what}");
+    }
+}

@@ -7,11 +7,13 @@
 mod external;
 mod merge;
 mod order;
+mod reconciling;
 pub mod v1beta1;
 
 pub use external::{Fallback, NO_REASON, mirrored, of_external};
 pub use merge::{ConditionState, Priority, Reasons, Source, Summary, aggregate, priority};
 pub use order::sort;
+pub use reconciling::{Counts, part, set_reconciling, unfinished};
 
 use capstan_controller::{Controller, Look};
 use capstan_object::{Condition, Conditions, Time};

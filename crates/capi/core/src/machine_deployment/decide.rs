@@ -7,7 +7,7 @@ use std::time::Duration;
 use capstan_capi_types::core::machine_deployment::FINALIZER;
 use capstan_capi_types::core::{
     Cluster, MachineDeployment, MachineDeploymentRolloutStrategyType, MachineSet, annotation, condition,
-    label,
+    label, reason,
 };
 use capstan_controller::{Decision, Effect, Look, Note, ObjectRef, Wait};
 use capstan_object::{IntOrString, OwnerReference};
@@ -18,6 +18,7 @@ use super::choose::{Choice, choose};
 use super::desired::{self, Revision};
 use super::observed::missing;
 use super::rollout::{self, MachineState, Plan, Rollout, SetPlan, SetState, Strategy};
+use super::unfinished::still_to_do;
 use super::{proportional, status};
 use crate::conditions::{self, ConditionState};
 use crate::in_place::is_updating;
@@ -292,6 +293,11 @@ fn report_status(decision: &mut Decided, look: &Looked, strategy: &Strategy) {
         now: look.now,
     };
     status::counters(&inputs, &mut decision.object.status);
+    let to_do = match decision.effects.is_empty() {
+        true => still_to_do(&inputs, &choose(deployment, &look.seen.sets, look.now)),
+        false => Some(conditions::unfinished(reason::ROLLING_OUT, "MachineSets are being changed")),
+    };
+    conditions::set_reconciling(look, &mut decision.object.status.conditions, to_do);
     for (kind, mut state) in status::conditions(&inputs, &decision.object.status) {
         if let (condition::ROLLING_OUT, Some(failure)) = (kind, &look.seen.in_place.failed) {
             state = status::blocked(state, &failure.why);

@@ -13,6 +13,7 @@ mod observed;
 mod proportional;
 pub mod rollout;
 pub mod status;
+mod unfinished;
 
 use std::sync::Arc;
 

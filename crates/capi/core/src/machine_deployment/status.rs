@@ -8,6 +8,7 @@ use capstan_capi_types::core::{
     Deprecated, Machine, MachineDeployment, MachineDeploymentPhase, MachineDeploymentStatus, MachineSet,
     condition, machine, reason,
 };
+use capstan_object::kstatus::condition::RECONCILING;
 use capstan_object::{ConditionStatus, Conditions, IntOrString};
 use jiff::{SignedDuration, Timestamp};
 
@@ -32,6 +33,7 @@ pub const CONDITIONS: &[&str] = &[
     condition::SCALING_DOWN,
     condition::REMEDIATING,
     condition::DELETING,
+    RECONCILING,
 ];
 
 /// Inputs of the status.

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::{MachineDeployment, annotation, label};
 use capstan_controller::{KindName, NoCall, Patch};
+use capstan_object::kstatus::Progress;
 use capstan_object::{Conditions, ObjectMeta, OwnerReference, to_value};
 
 use super::*;
@@ -238,4 +239,72 @@ fn nothing_is_created_without_templates_or_for_a_cluster_being_deleted() {
     going.metadata.deletion_timestamp = Some(at(0).into());
     let decision = decided(&deployment, Observed { cluster: Some(Arc::new(going)), ..seen(vec![]) });
     assert!(decision.effects.is_empty());
+}
+
+#[test]
+fn tools_that_wait_see_a_deployment_in_progress_until_every_machine_is_of_its_template() {
+    let old = |count| with_machines(created(&deployment("v1.33.0", 3)), count);
+    let new = |count| with_machines(created(&deployment("v1.34.0", 3)), count);
+    let with = |change: fn(&mut MachineSet)| {
+        let mut set = new(3);
+        change(&mut set);
+        set
+    };
+    // What the sets of a settled deployment look like comes from the deployment itself.
+    let settled = |sets: Vec<MachineSet>| -> Vec<MachineSet> {
+        let mut sets = sets;
+        for _ in 0..3 {
+            let decision = decided(&deployment("v1.34.0", 3), seen(sets.clone()));
+            for planned in &decision.effects {
+                let Effect::Patch { target, patch: Patch::Merge(body), .. } = &planned.effect else {
+                    continue;
+                };
+                let set = sets.iter_mut().find(|set| set.metadata.name == *target.key.name).expect("a set");
+                let mut value = to_value(&*set).expect("an object");
+                json_patch(&mut value, body);
+                let status = set.status.clone();
+                *set = MachineSet { status, ..serde_json::from_value(value).expect("a set") };
+            }
+        }
+        sets
+    };
+    for (what, sets, expected) in [
+        ("no set of the template", vec![], Some("MachineSets are being changed")),
+        ("another template", vec![old(3)], Some("MachineSets are being changed")),
+        ("settled", settled(vec![new(3)]), None),
+        (
+            "a machine is not there",
+            settled(vec![with(|set| set.status.ready_replicas = Some(2))]),
+            Some("2 of 3 replicas are ready"),
+        ),
+        (
+            "the set has not seen its size",
+            settled(vec![with(|set| set.metadata.generation = 2)]),
+            Some("generation 2 is not observed yet, the last one was 0"),
+        ),
+    ] {
+        let decision = decided(&deployment("v1.34.0", 3), seen(sets));
+        let mut object = decision.object;
+        object.status.observed_generation = object.metadata.generation;
+        let progress = Progress::of(&to_value(&object).expect("an object"));
+        match (progress, expected) {
+            (Progress::Current, None) => {}
+            (Progress::InProgress(why), Some(expected)) if why.ends_with(expected) => {}
+            (progress, expected) => panic!("{what}: {progress:?}, not {expected:?}"),
+        }
+    }
+}
+
+/// A merge patch.
+fn json_patch(value: &mut serde_json::Value, patch: &serde_json::Value) {
+    let Some(fields) = patch.as_object() else {
+        *value = patch.clone();
+        return;
+    };
+    for (name, patch) in fields {
+        match (patch.is_null(), value.as_object_mut()) {
+            (true, Some(object)) => drop(object.remove(name)),
+            _ => json_patch(&mut value[name.as_str()], patch),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use capstan_capi_types::core::machine_set::FINALIZER;
-use capstan_capi_types::core::{Cluster, annotation, condition, label};
+use capstan_capi_types::core::{Cluster, annotation, condition, label, reason};
 use capstan_controller::{Decision, Effect, Look, Note, ObjectRef, Wait};
 use serde_json::{Map, Value, json};
 
@@ -339,6 +339,11 @@ fn report(decision: &mut Decided, look: &Looked, obstacles: &[String]) {
         now: look.now,
     };
     status::counters(&inputs, &mut decision.object.status);
+    let to_do = match decision.effects.is_empty() {
+        true => status::still_to_do(&inputs, &decision.object.status),
+        false => Some(conditions::unfinished(reason::ROLLING_OUT, "Machines are being changed")),
+    };
+    conditions::set_reconciling(look, &mut decision.object.status.conditions, to_do);
     for (kind, state) in status::conditions(&inputs) {
         report_condition(decision, look, kind, state);
     }

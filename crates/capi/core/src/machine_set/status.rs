@@ -5,11 +5,12 @@ use std::sync::Arc;
 use capstan_capi_types::core::{
     Deprecated, Machine, MachineSet, MachineSetStatus, condition, machine, reason,
 };
+use capstan_object::kstatus::condition::RECONCILING;
 use capstan_object::{ConditionStatus, Conditions};
 use jiff::Timestamp;
 
 use super::desired::is_pending_acknowledge;
-use crate::conditions::ConditionState;
+use crate::conditions::{ConditionState, Counts, unfinished};
 use crate::in_place::is_updating;
 use crate::machine_deployment::status::{
     machines_ready, machines_up_to_date, missing, remediating, with_stale,
@@ -26,6 +27,7 @@ pub const CONDITIONS: &[&str] = &[
     condition::MACHINES_UP_TO_DATE,
     condition::REMEDIATING,
     condition::DELETING,
+    RECONCILING,
 ];
 
 /// Inputs of the status.
@@ -77,6 +79,20 @@ pub fn conditions(inputs: &StatusInputs<'_>) -> Vec<(&'static str, ConditionStat
         (condition::REMEDIATING, remediating(inputs.machines, "MachineSet")),
         (condition::DELETING, deleting(inputs)),
     ]
+}
+
+/// What the set still has to do to be as its spec says, from the counters in `status`.
+pub(super) fn still_to_do(inputs: &StatusInputs<'_>, status: &MachineSetStatus) -> Option<ConditionState> {
+    let Some(wanted) = inputs.set.spec.replicas else {
+        return Some(unfinished(reason::WAITING_FOR_REPLICAS_SET, "Waiting for spec.replicas set"));
+    };
+    let counts = Counts {
+        wanted,
+        existing: status.replicas.unwrap_or(0),
+        ready: status.ready_replicas.unwrap_or(0),
+        available: status.available_replicas.unwrap_or(0),
+    };
+    counts.unfinished()
 }
 
 /// Desired replicas; 0 while being deleted.

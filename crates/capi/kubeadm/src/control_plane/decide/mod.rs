@@ -73,6 +73,7 @@ pub fn decide(settings: &Settings, look: &Looked) -> Decided {
         decision,
         obstacles: Vec::new(),
         matching: true,
+        propagating: false,
         deleting: None,
     };
     if look.object.metadata.is_deleting() {
@@ -118,6 +119,7 @@ impl ReconcileScope<'_> {
         }
         in_place::propagate(self);
         if self.has_work() {
+            self.propagating = true;
             return;
         }
         let plane = self.plane();
@@ -190,6 +192,7 @@ impl ReconcileScope<'_> {
         let inputs = StatusInputs {
             plane: &plane,
             matching: self.matching,
+            propagating: self.propagating,
             obstacles: &self.obstacles,
             missing_template: matches!(template, Lookup::Missing).then_some(kind.as_str()),
             deleting: self.deleting.clone(),

@@ -26,6 +26,8 @@ pub(super) struct ReconcileScope<'a> {
     pub obstacles: Vec<String>,
     /// etcd members match the machines.
     pub matching: bool,
+    /// Fields of machines are being changed in place.
+    pub propagating: bool,
     /// `Deleting`, while the control plane is being deleted.
     pub deleting: Option<ConditionState>,
 }

@@ -2,6 +2,7 @@
 
 mod availability;
 mod scaling;
+mod unfinished;
 
 use std::sync::Arc;
 
@@ -16,11 +17,13 @@ use capstan_capi_types::controlplane::kubeadm_control_plane::{
     annotation, condition as own, reason as own_reason,
 };
 use capstan_capi_types::core::{Deprecated, Machine, condition, label, machine, reason};
+use capstan_object::kstatus::condition::RECONCILING;
 use capstan_object::{ConditionStatus, Conditions};
 use jiff::SignedDuration;
 
 use self::availability::available;
 use self::scaling::{scaling_down, scaling_up};
+use self::unfinished::still_to_do;
 use super::remediation::RemediationRecord;
 use super::scope::{Decided, Looked};
 use crate::control_plane::observed::{ControlPlaneState, InPlace};
@@ -40,6 +43,7 @@ pub(crate) const OWNED: &[&str] = &[
     condition::SCALING_DOWN,
     condition::REMEDIATING,
     condition::DELETING,
+    RECONCILING,
 ];
 
 pub(super) fn set(
@@ -62,6 +66,8 @@ pub(super) struct StatusInputs<'a> {
     pub plane: &'a ControlPlaneState,
     /// etcd members match the machines.
     pub matching: bool,
+    /// Fields of machines are being changed in place.
+    pub propagating: bool,
     /// What blocks scaling.
     pub obstacles: &'a [String],
     /// Kind of the infrastructure template, if it does not exist.
@@ -119,6 +125,8 @@ pub(super) fn report(decision: &mut Decided, look: &Looked, inputs: &StatusInput
     }
     let state = available(inputs, &decision.object.status);
     set_condition(decision, look, condition::AVAILABLE, state);
+    let to_do = still_to_do(inputs, &decision.object.status);
+    conditions::set_reconciling(look, &mut decision.object.status.conditions, to_do);
     for machine in machines.iter().filter(|machine| in_up_to_date_grace(machine, look.now)) {
         if let Some(created) = machine.metadata.creation_timestamp {
             decision.again_at(look.now, created.timestamp() + SignedDuration::from_secs(11));

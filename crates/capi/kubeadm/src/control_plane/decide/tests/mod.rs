@@ -9,6 +9,7 @@ mod remediation;
 mod rollout;
 mod secrets;
 mod test_cluster;
+mod waiting;
 
 use capstan_capi_types::core::Machine;
 use capstan_object::{Conditions, Time};
