@@ -253,12 +253,21 @@ impl Model {
                 let patch = Patch::Merge(json!({"spec": {"controlPlaneEndpoint": wanted}}));
                 self.client.patch(kind, &key, None, &patch).await?;
             }
-            let mut status = json!({"ready": true, "initialization": {"provisioned": true}});
+            // A default says that no controller has seen the object.
+            let mut status =
+                json!({"ready": true, "initialization": {"provisioned": true}, "conditions": null});
             if let Some(domains) = object["spec"]["failureDomains"].as_array() {
                 let domain = |domain: &Value| json!({"name": domain["name"], "controlPlane": domain["controlPlane"].as_bool().unwrap_or(true)});
                 status["failureDomains"] = domains.iter().map(domain).collect();
             }
             self.client.patch(kind, &key, Some("status"), &Patch::Merge(json!({ "status": status }))).await?;
+        }
+        let generation = &object["metadata"]["generation"];
+        if object["status"]["observedGeneration"].is_i64()
+            && object["status"]["observedGeneration"] != *generation
+        {
+            let patch = Patch::Merge(json!({"status": {"observedGeneration": generation}}));
+            self.client.patch(kind, &key, Some("status"), &patch).await?;
         }
         self.balance(snapshot, cluster, object);
         Ok(())

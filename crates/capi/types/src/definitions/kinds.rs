@@ -1,6 +1,7 @@
 //! Names, labels, columns and subresources of each kind.
 
 use capstan_object::Object;
+use capstan_object::kstatus::condition::RECONCILING;
 
 use super::{CLUSTER_LABEL, CLUSTERCTL, Column, Definition, Version, age, boolean, integer, paused, text};
 use crate::addons::{ClusterResourceSet, ClusterResourceSetBinding};
@@ -145,18 +146,18 @@ fn core() -> Vec<Definition> {
     let machine_drain_rule = Version::of::<MachineDrainRule>(drain_rule_columns());
     let old = old_core();
     vec![
-        definition::<Cluster>(&["cl"], CORE, vec![old.cluster, cluster.with_status()]),
+        definition::<Cluster>(&["cl"], CORE, vec![old.cluster, reconciling(cluster.with_status())]),
         definition::<ClusterClass>(&["cc"], CORE, vec![old.cluster_class, class.with_status()]),
         definition::<Machine>(&["ma"], CORE, vec![old.machine, machine.with_status()]),
         definition::<MachineSet>(
             &["ms"],
             CORE,
-            vec![old.machine_set, machine_set.with_status().with_scale()],
+            vec![old.machine_set, reconciling(machine_set.with_status().with_scale())],
         ),
         definition::<MachineDeployment>(
             &["md"],
             CORE,
-            vec![old.machine_deployment, machine_deployment.with_status().with_scale()],
+            vec![old.machine_deployment, reconciling(machine_deployment.with_status().with_scale())],
         ),
         definition::<MachinePool>(
             &["mp"],
@@ -170,6 +171,11 @@ fn core() -> Vec<Definition> {
         ),
         definition::<MachineDrainRule>(&[], CORE, vec![old.machine_drain_rule, machine_drain_rule]),
     ]
+}
+
+/// A version whose controller reports unfinished work as condition `Reconciling`.
+fn reconciling(version: Version) -> Version {
+    version.pending(RECONCILING, "True")
 }
 
 fn drain_rule_columns() -> Vec<Column> {
@@ -315,7 +321,7 @@ fn kubeadm() -> Vec<Definition> {
             CONTROL_PLANE,
             vec![
                 old_control_plane.with_status().with_scale().deprecated(),
-                control_plane.with_status().with_scale(),
+                reconciling(control_plane.with_status().with_scale()),
             ],
         ),
         definition::<KubeadmControlPlaneTemplate>(

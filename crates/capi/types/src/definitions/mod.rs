@@ -116,6 +116,23 @@ impl Version {
         Self { status: true, ..self }
     }
 
+    /// With a status from the first moment on: a condition which says that no controller has seen the object yet. Without
+    /// it, tools that wait by the rules of kstatus take a new object for a finished one.
+    #[must_use]
+    pub fn pending(mut self, condition: &str, status: &str) -> Self {
+        let schema = &mut self.schema["properties"]["status"];
+        let mut default = json!({"conditions": [{
+            "type": condition, "status": status, "reason": "Pending", "message": "Waiting for the controller",
+            "lastTransitionTime": "1970-01-01T00:00:00Z",
+        }]});
+        // Contracts require flags such as `ready`.
+        for flag in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            default[flag] = false.into();
+        }
+        schema["default"] = default;
+        self
+    }
+
     /// With a scale subresource.
     #[must_use]
     pub fn with_scale(self) -> Self {

@@ -2,6 +2,7 @@
 
 use capstan_capi_types::definitions::{CLUSTERCTL, Column, Definition, Version, age, paused, text};
 use capstan_object::Object;
+use capstan_object::kstatus::condition::READY;
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -61,7 +62,7 @@ pub fn definitions() -> Vec<Value> {
             vec![
                 version::<v1beta1::CloudStackCluster>(Vec::new()),
                 version::<v1beta2::CloudStackCluster>(Vec::new()),
-                version::<v1beta3::CloudStackCluster>(with_age(cluster)),
+                version::<v1beta3::CloudStackCluster>(with_age(cluster)).pending(READY, "Unknown"),
             ],
         ),
         definition::<v1beta3::CloudStackFailureDomain>(

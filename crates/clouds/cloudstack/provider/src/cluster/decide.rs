@@ -28,6 +28,7 @@ pub(super) fn decide(look: &Look<CloudStackClusters>) -> Decision {
 
 fn ready(look: &Look<CloudStackClusters>, decision: &mut Decision, verdict: ConditionState) {
     decision.object.status.ready = verdict.status == True;
+    decision.object.status.observed_generation = look.object.metadata.generation;
     set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
 }
 

@@ -55,6 +55,8 @@ record! {
             pub ready: bool,
         }
         optional {
+            /// The generation that this status is about.
+            pub observed_generation: i64,
             /// Observed aspects of the object, one per type.
             #[schemars(
                 length(max = 32),
