@@ -15,6 +15,8 @@ mod manifests;
 mod properties;
 #[path = "../tests/it/story.rs"]
 mod story;
+#[path = "../tests/it/waiting.rs"]
+mod waiting;
 
 use mimalloc::MiMalloc;
 

@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
 use capstan_object::Object;
+use capstan_object::kstatus::condition::READY;
 use schemars::JsonSchema;
 
 const LABELS: &[(&str, &str)] = &[("capstan.dev/door", "lifecycle")];
 
 fn definition<T: Object + JsonSchema>(columns: Vec<capstan_capi_types::definitions::Column>) -> Value {
-    let versions = vec![Version::of::<T>(columns).with_status()];
+    let versions = vec![Version::of::<T>(columns).with_status().pending(READY, "Unknown")];
     let mut value = Definition { kind: T::KIND, short_names: &[], labels: LABELS, versions }.to_value();
     // `kubectl get cluster-api` lists Cluster API's own kinds.
     value["spec"]["names"]["categories"] = Value::Array(Vec::new());
@@ -27,6 +28,7 @@ pub fn definitions() -> Vec<Value> {
         definition::<CloudStackMachineConfig>(vec![
             text("Template", ".spec.template.name"),
             text("Offering", ".spec.computeOffering.name"),
+            ready(),
             age(),
         ]),
         definition::<Cluster>(vec![

@@ -9,7 +9,7 @@
 //!
 //! [`types`] are the kinds, [`admission`] what a manifest may contain, [`generate`] what a cluster consists of; all are
 //! pure. The controllers are folders: [`datacenter`] asks CloudStack whether a datacenter is valid, [`cluster`] runs the
-//! phases of a cluster. [`Lifecycle`] is the plug-in.
+//! phases of a cluster, [`machine_config`] reports whether clusters have taken up a config. [`Lifecycle`] is the plug-in.
 
 pub mod admission;
 mod cloud;
@@ -21,6 +21,7 @@ pub mod datacenter;
 pub mod definitions;
 pub mod endpoint;
 pub mod generate;
+pub mod machine_config;
 pub mod names;
 mod plugin;
 pub mod release;
@@ -42,5 +43,6 @@ pub fn add_controllers(
     settings: &cluster::Settings,
 ) {
     runtime.add(datacenter::Datacenters::new(clouds.clone()));
+    runtime.add(machine_config::MachineConfigs);
     runtime.add(cluster::Clusters::new(clouds.clone(), dial, settings.clone()));
 }

@@ -83,7 +83,14 @@ const CONDITIONS: [&str; 5] = [
 
 /// Clusters by datacenter, and by machine config.
 const BY_DATACENTER: &str = "datacenter";
-const BY_MACHINE_CONFIG: &str = "machine-config";
+pub(crate) const BY_MACHINE_CONFIG: &str = "machine-config";
+
+/// The values of the index [`BY_MACHINE_CONFIG`].
+pub(crate) fn machine_configs_of(cluster: &Cluster) -> Vec<String> {
+    let namespace = cluster.metadata.namespace.as_str();
+    let configs = cluster.machine_configs().into_iter();
+    configs.map(|name| Key::new(namespace, name).to_string()).collect()
+}
 
 impl Controller for Clusters {
     const NAME: &'static str = "lifecycle-cluster";
@@ -97,11 +104,7 @@ impl Controller for Clusters {
                 Key::new(cluster.metadata.namespace.as_str(), cluster.spec.datacenter_ref.name.as_str());
             vec![key.to_string()]
         });
-        watches.index::<Cluster>(BY_MACHINE_CONFIG, |cluster| {
-            let namespace = cluster.metadata.namespace.as_str();
-            let configs = cluster.machine_configs().into_iter();
-            configs.map(|name| Key::new(namespace, name).to_string()).collect()
-        });
+        watches.index::<Cluster>(BY_MACHINE_CONFIG, machine_configs_of);
         // Those with the keys are read, those of the CNI are the cluster's own.
         watches.related_within::<SecretOutline>(GATHER, owner);
         watches.related::<CloudStackDatacenterConfig>(|change, caches| users(caches, BY_DATACENTER, change));

@@ -5,6 +5,8 @@ use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::MachineDeployment;
 use capstan_controller::{Decision, Look};
 use capstan_object::ConditionStatus::{False, True};
+use capstan_object::kstatus::Progress;
+use capstan_object::{Condition, ObjectMeta};
 
 use super::cni::SKIPPED;
 use super::{Clusters, condition};
@@ -107,7 +109,19 @@ fn control_plane_ready(look: &Look<Clusters>) -> ConditionState {
             format!("Control plane nodes not ready yet, {wanted} expected ({ready} ready)"),
         );
     }
-    ConditionState::new(True, "ControlPlaneReady", "")
+    // Counts of machines may be about an earlier generation.
+    match unfinished(metadata, &status.conditions) {
+        Some(why) => not("KubeadmControlPlaneNotReady", why),
+        None => ConditionState::new(True, "ControlPlaneReady", ""),
+    }
+}
+
+/// What an object of Cluster API still has to do. Its observed generation was compared before.
+fn unfinished(metadata: &ObjectMeta, conditions: &[Condition]) -> Option<String> {
+    match Progress::from(metadata, None, conditions) {
+        Progress::InProgress(why) | Progress::Failed(why) => Some(why),
+        Progress::Current | Progress::Terminating => None,
+    }
 }
 
 fn workers_ready(look: &Look<Clusters>) -> ConditionState {
@@ -175,5 +189,8 @@ fn group_ready(
         let what = format!("Worker nodes of {name} not ready yet, {wanted} expected ({ready} ready)");
         return not("NodesNotReady", what);
     }
-    ConditionState::new(True, "WorkersReady", "")
+    match unfinished(metadata, &status.conditions) {
+        Some(why) => not("MachineDeploymentNotReady", format!("Worker group {name}: {why}")),
+        None => ConditionState::new(True, "WorkersReady", ""),
+    }
 }

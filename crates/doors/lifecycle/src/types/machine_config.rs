@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capstan_capi_types::wire::wire;
-use capstan_object::{ObjectMeta, object};
+use capstan_object::{Condition, ObjectMeta, object};
 
 use super::ResourceIdentifier;
 
@@ -81,6 +81,14 @@ wire! {
         pub spec_valid: Option<bool>,
         /// What is wrong, if something is.
         pub failure_message: Option<String>,
+        /// The generation that this status is about.
+        pub observed_generation: i64,
+        /// Observed aspects, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
     }
 }
 

@@ -12,6 +12,7 @@ mod networks;
 mod properties;
 mod stories;
 mod story;
+mod waiting;
 
 use mimalloc::MiMalloc;
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::check;
 use crate::cloud::Cloud;
+use crate::waiting::Waiting;
 
 fn is_of_control_plane(machine: &Value) -> bool {
     machine["metadata"]["labels"].get(core::label::CONTROL_PLANE).is_some()
@@ -67,6 +68,6 @@ impl Checker for Held {
 /// Every checker; `most` is the number of machines that a role may have.
 pub fn all(cloud: &Cloud, most: usize) -> Vec<Box<dyn Checker>> {
     let mut all = check::all(cloud);
-    all.extend([Box::new(AtMost(most)) as Box<dyn Checker>, Box::new(Held)]);
+    all.extend([Box::new(AtMost(most)) as Box<dyn Checker>, Box::new(Held), Box::new(Waiting::default())]);
     all
 }

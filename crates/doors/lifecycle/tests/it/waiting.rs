@@ -1,0 +1,120 @@
+//! What tools that wait by the rules of kstatus see of a cluster, at every step.
+
+use std::collections::BTreeMap;
+
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{self, Machine, MachineDeployment, MachineSet};
+use capstan_controller::KindName;
+use capstan_harness::{Checker, Objects, Step};
+use capstan_lifecycle::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
+use capstan_object::kstatus::Progress;
+use serde_json::Value;
+
+/// K1: what was applied is current only when it is done, and stays so until somebody changes it.
+#[derive(Default)]
+pub struct Waiting {
+    /// By kind and name: the generations with which an object was current.
+    current: BTreeMap<String, i64>,
+}
+
+fn generation(object: &Value) -> i64 {
+    object["metadata"]["generation"].as_i64().unwrap_or_default()
+}
+
+fn sum(objects: &[&[Value]]) -> i64 {
+    objects.iter().copied().flatten().map(generation).sum()
+}
+
+impl Waiting {
+    /// `generations` are those of everything that may send it on its way again.
+    fn stays(&mut self, kind: &KindName, object: &Value, generations: i64) -> Result<(), String> {
+        let name = format!("{} {}", kind.kind, object["metadata"]["name"]);
+        match Progress::of(object) {
+            Progress::Current => {
+                self.current.insert(name, generations);
+                Ok(())
+            }
+            Progress::InProgress(why) if self.current.get(&name) == Some(&generations) => {
+                Err(format!("{name} was current, and is in progress without a change: {why}"))
+            }
+            _ => {
+                self.current.remove(&name);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Checker for Waiting {
+    fn name(&self) -> &'static str {
+        "K1"
+    }
+
+    fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        let of = |kind: &KindName| objects.list(kind);
+        let kinds = [
+            KindName::of::<Cluster>(),
+            KindName::of::<CloudStackMachineConfig>(),
+            KindName::of::<CloudStackDatacenterConfig>(),
+        ];
+        let [clusters, configs, datacenters] = kinds.each_ref().map(of);
+        let applied = [clusters.as_slice(), configs.as_slice(), datacenters.as_slice()];
+        let generations = sum(&applied);
+        for (kind, objects) in kinds.iter().zip(applied) {
+            for object in objects {
+                self.stays(kind, object, generations)?;
+            }
+        }
+        let parts = [
+            KindName::of::<KubeadmControlPlane>(),
+            KindName::of::<MachineDeployment>(),
+            KindName::of::<MachineSet>(),
+        ];
+        let seen = parts.each_ref().map(of);
+        for (kind, objects) in parts.iter().zip(&seen) {
+            for object in objects {
+                self.stays(kind, object, generation(object))?;
+            }
+        }
+        let kind = KindName::of::<core::Cluster>();
+        let own = of(&kind);
+        let [planes, deployments, _] = &seen;
+        let all = sum(&[own.as_slice(), planes.as_slice(), deployments.as_slice()]);
+        for object in &own {
+            self.stays(&kind, object, all)?;
+        }
+        let everything = applied.iter().copied().flatten();
+        match clusters.is_empty() || !everything.into_iter().all(|it| Progress::of(it) == Progress::Current) {
+            true => Ok(()),
+            false => clusters.iter().try_for_each(|cluster| done(cluster, &configs, objects)),
+        }
+    }
+}
+
+/// The machines are those that the cluster and its configs ask for.
+fn done(cluster: &Value, configs: &[Value], objects: &Objects) -> Result<(), String> {
+    let spec = &cluster["spec"];
+    let groups = spec["workerNodeGroupConfigurations"].as_array().cloned().unwrap_or_default();
+    let count = |of: &Value| of["count"].as_u64().unwrap_or(1);
+    let wanted = count(&spec["controlPlaneConfiguration"]) + groups.iter().map(count).sum::<u64>();
+    let machines = objects.list(&KindName::of::<Machine>());
+    if machines.len() as u64 != wanted {
+        return Err(format!("all is current with {} machines of {wanted}", machines.len()));
+    }
+    let version = format!("v{}.", spec["kubernetesVersion"].as_str().unwrap_or_default());
+    let old =
+        |machine: &&Value| !machine["spec"]["version"].as_str().is_some_and(|it| it.starts_with(&version));
+    if let Some(machine) = machines.iter().find(old) {
+        return Err(format!("all is current with a machine of {}", machine["spec"]["version"]));
+    }
+    let kind = KindName::of::<capstan_cloudstack_types::v1beta3::CloudStackMachine>();
+    let offerings: Vec<&Value> =
+        configs.iter().map(|config| &config["spec"]["computeOffering"]["name"]).collect();
+    for machine in objects.list(&kind) {
+        let offering = &machine["spec"]["offering"]["name"];
+        if !offerings.contains(&offering) {
+            return Err(format!("all is current with a machine of {offering}"));
+        }
+    }
+    Ok(())
+}
