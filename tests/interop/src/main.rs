@@ -28,7 +28,7 @@ use clouds::{
     openstack_capo, openstack_occm, openstack_real, openstack_replay, real_cluster,
 };
 use cluster_api::{
-    autoscaler, clusterctl, conversion_goldens, corefile_goldens, helm, kubeadm_accepts, manager, planner,
+    autoscaler, clusterctl, conversion_goldens, corefile_goldens, gitops, helm, kubeadm_accepts, manager, planner,
     schema_diff, topology_diff, upstream,
 };
 use first_use::{bad_day, demo, mend, picture, quick_start};
@@ -85,6 +85,8 @@ enum Command {
     CoreOverCapd(manager::mixed::Options),
     /// Run clusterctl against capstan: describe, get kubeconfig, generate, rollout, move
     Clusterctl(clusterctl::Options),
+    /// Drive clusters from a git repository with Flux
+    Gitops(gitops::Options),
     /// Install the chart and the manifests of a release on kube-apiserver, with Helm and kubectl
     Helm(helm::Options),
     /// Use a simulated workload cluster with kubectl: drain, disruption budgets, workloads
@@ -188,6 +190,7 @@ async fn run(command: Command) -> Result<()> {
         Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
         Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,
         Command::Clusterctl(options) => clusterctl::run(options).await,
+        Command::Gitops(options) => gitops::run(options).await,
         Command::Helm(options) => helm::run(options).await,
         Command::KubectlWorkload(options) => kubectl_workload::run(options).await,
         Command::E2e(options) => e2e::run(options).await,

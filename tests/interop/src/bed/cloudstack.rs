@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::managers::plain;
 use super::ports::free_port;
 use super::process::{Process, Program};
+use super::tool::Tool;
 use super::wait;
 
 /// A running cloud. Its machines are gone when it is dropped.
@@ -55,7 +56,8 @@ impl CloudStack {
         Ok(cloud)
     }
 
-    fn url(&self) -> String {
+    /// URL of the API.
+    pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/client/api", self.port)
     }
 
@@ -136,6 +138,29 @@ impl CloudStack {
     /// Deletes an SSH public key.
     pub async fn delete_ssh_key(&self, name: &str) -> Result<()> {
         self.client()?.call(&DeleteSshKeyPair { name: name.to_owned(), owner: Owner::default() }).await?;
+        Ok(())
+    }
+
+    /// Makes a network for all tenants, as the operator of the cloud does with the simulator's own tool.
+    pub async fn share_network(&self, binary: &Path, name: &str) -> Result<()> {
+        let url = format!("http://127.0.0.1:{}", self.port);
+        let tool = Tool::new(binary.to_owned(), std::env::temp_dir());
+        let find = async |command: &str, list: &str, name: &str| -> Result<String> {
+            let arguments = ["sim", "cloudstack", "ctl", "--url", &url, "call", command];
+            let answer: Value = serde_json::from_str(&tool.plain(&arguments).await?)?;
+            let mut all = answer[list].as_array().into_iter().flatten();
+            let found = all.find(|one| one["name"] == name).and_then(|one| one["id"].as_str());
+            Ok(found.with_context(|| format!("{command} has no {name}"))?.to_owned())
+        };
+        let zone = find("listZones", "zone", "zone-1").await?;
+        let offering = "DefaultSharedNetworkOffering";
+        let offering = find("listNetworkOfferings", "networkoffering", offering).await?;
+        let (zone, offering) = (format!("zoneid={zone}"), format!("networkofferingid={offering}"));
+        let (name, text) = (format!("name={name}"), format!("displaytext={name}"));
+        let range = ["gateway=10.99.0.1", "netmask=255.255.255.0", "startip=10.99.0.2", "endip=10.99.0.249"];
+        let own = [name.as_str(), &text, &zone, &offering];
+        let begin = ["sim", "cloudstack", "ctl", "--url", &url, "call", "createNetwork"];
+        tool.plain(&[&begin[..], &own[..], &range[..]].concat()).await?;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ pub mod autoscaler;
 pub mod clusterctl;
 pub mod conversion_goldens;
 pub mod corefile_goldens;
+pub mod gitops;
 pub mod helm;
 pub mod kubeadm_accepts;
 pub mod manager;

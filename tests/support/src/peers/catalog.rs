@@ -26,6 +26,8 @@ pub const RUNC: &str = "1.5.2";
 pub const CNI_PLUGINS: &str = "1.9.1";
 /// Release of Helm that charts are tried with.
 pub const HELM: &str = "4.3.1";
+/// Release of Flux's controllers: the newest whose modules Go's module proxy serves in full.
+pub const FLUX: &str = "1.7.3";
 /// Release of CoreDNS that kubeadm of [`KUBERNETES`] asks for.
 pub const COREDNS: &str = "1.14.2";
 
@@ -61,6 +63,8 @@ pub const ORC_MODULE: &str = "github.com/k-orc/openstack-resource-controller/v2"
 pub const CONTAINERD_MODULE: &str = "github.com/containerd/containerd/v2";
 pub const RUNC_MODULE: &str = "github.com/opencontainers/runc";
 pub const CNI_PLUGINS_MODULE: &str = "github.com/containernetworking/plugins";
+pub const SOURCE_CONTROLLER_MODULE: &str = "github.com/fluxcd/source-controller";
+pub const KUSTOMIZE_CONTROLLER_MODULE: &str = "github.com/fluxcd/kustomize-controller";
 pub const HELM_MODULE: &str = "helm.sh/helm/v4";
 pub const COREDNS_MODULE: &str = "github.com/coredns/coredns";
 
@@ -82,6 +86,7 @@ pub enum Family {
     CniPlugins,
     CoreDns,
     Helm,
+    Flux,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +159,8 @@ pub const PEERS: &[Peer] = &[
         "k8s.io/cloud-provider-openstack/cmd/openstack-cloud-controller-manager",
         30,
     ),
+    peer("source-controller", Family::Flux, SOURCE_CONTROLLER_MODULE, 30),
+    peer("kustomize-controller", Family::Flux, KUSTOMIZE_CONTROLLER_MODULE, 30),
 ];
 
 /// Peers on a node image and in the container images of its control plane.
@@ -215,6 +222,7 @@ impl Family {
             Family::CniPlugins => "cni-plugins",
             Family::CoreDns => "coredns",
             Family::Helm => "helm",
+            Family::Flux => "flux",
         }
     }
 
@@ -235,6 +243,7 @@ impl Family {
             Family::CniPlugins => (CNI_PLUGINS_MODULE, format!("v{CNI_PLUGINS}")),
             Family::CoreDns => (COREDNS_MODULE, format!("v{COREDNS}")),
             Family::Helm => (HELM_MODULE, format!("v{HELM}")),
+            Family::Flux => (KUSTOMIZE_CONTROLLER_MODULE, format!("v{FLUX}")),
         }
     }
 
@@ -271,6 +280,15 @@ impl Family {
                     line(format!("replace {module} => {replacement}"));
                 }
             }
+            Family::Flux => {
+                line(format!("require {SOURCE_CONTROLLER_MODULE} {version}"));
+                let digest = "github.com/opencontainers/go-digest";
+                for replaced in
+                    upstream.lines().filter(|line| line.starts_with(&format!("replace {digest} ")))
+                {
+                    line(replaced.to_owned());
+                }
+            }
             Family::Capo
             | Family::Containerd
             | Family::Runc
@@ -279,6 +297,15 @@ impl Family {
             | Family::Helm => {}
         }
         out
+    }
+
+    /// Modules whose go.sum is trusted too: Go's checksum database does not answer for every version in it, and the file
+    /// itself was verified with its module.
+    pub fn verified(self) -> &'static [&'static str] {
+        match self {
+            Family::Flux => &[SOURCE_CONTROLLER_MODULE, KUSTOMIZE_CONTROLLER_MODULE],
+            _ => &[],
+        }
     }
 
     /// A Go file that imports every program of the family, so that `go mod tidy` keeps their dependencies.
@@ -303,6 +330,7 @@ impl Family {
             Family::Kubernetes | Family::KubernetesBefore => 90,
             Family::ClusterApi => 150,
             Family::Capc | Family::Capo | Family::Helm => 100,
+            Family::Flux => 300,
             Family::Containerd | Family::CoreDns => 60,
             Family::Etcd => 45,
             Family::Runc | Family::CniPlugins => 15,
@@ -313,8 +341,8 @@ impl Family {
     pub fn tidy_arguments(self) -> &'static [&'static str] {
         match self {
             // `-e`: a generated package of CAPC's tests is not in the module, and the proxy does not serve the module that
-            // CAPO's tests import.
-            Family::Capc | Family::Capo => &["mod", "tidy", "-e"],
+            // CAPO's and Flux's tests import.
+            Family::Capc | Family::Capo | Family::Flux => &["mod", "tidy", "-e"],
             _ => &["mod", "tidy"],
         }
     }
@@ -339,9 +367,12 @@ impl Family {
                 let (package, version) = (CLOUD_PROVIDER_OPENSTACK_MODULE, CLOUD_PROVIDER_OPENSTACK);
                 format!("-s -w -X {package}/pkg/version.Version=v{version}")
             }
-            Family::Etcd | Family::Capc | Family::Capo | Family::CniPlugins | Family::CoreDns => {
-                "-s -w".to_owned()
-            }
+            Family::Etcd
+            | Family::Capc
+            | Family::Capo
+            | Family::CniPlugins
+            | Family::CoreDns
+            | Family::Flux => "-s -w".to_owned(),
         }
     }
 

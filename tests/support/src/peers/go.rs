@@ -54,6 +54,14 @@ pub fn prepare(cache: &Cache, family: Family) -> Result<()> {
         std::fs::create_dir_all(folder.join(own_folder))?;
         std::fs::write(folder.join(own_folder).join("main.go"), own_text)?;
     }
+    let mut sums = String::new();
+    for trusted in family.verified() {
+        let path = module_dir(trusted, &version)?.join("go.sum");
+        sums += &std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    }
+    if !sums.is_empty() {
+        std::fs::write(folder.join("go.sum"), sums)?;
+    }
     run(cache, &folder, &format!("{}-tidy", family.name()), family.tidy_arguments())?;
     std::fs::write(mark, wanted)?;
     Ok(())
