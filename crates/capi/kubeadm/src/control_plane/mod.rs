@@ -8,6 +8,7 @@
 //!
 //! ```text
 //! observe ─▶ observed (plain data) ─▶ decide ─▶ calls, effects, status ─▶ act
+//!    └────────▶ rollout (pure): the next step ◀──┘
 //! ```
 //!
 //! Machines are added and removed one at a time, and only if etcd keeps its quorum and one API server stays healthy
@@ -18,10 +19,14 @@ mod act;
 mod calls;
 mod cluster_secret;
 mod decide;
+mod desired_machine;
 mod etcd;
+#[cfg(test)]
+mod fixture;
 mod installed;
 mod observe;
 mod observed;
+mod rollout;
 mod workload_client;
 
 use std::sync::Arc;

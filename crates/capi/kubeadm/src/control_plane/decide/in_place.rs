@@ -7,8 +7,8 @@ use capstan_controller::{Effect, ObjectRef};
 use capstan_object::{ObjectMeta, Time};
 use serde_json::{Map, Value, json};
 
-use super::desired_machine as desired;
 use super::scope::ReconcileScope;
+use crate::control_plane::desired_machine as desired;
 
 /// Propagates metadata and spec fields to machines, their KubeadmConfigs and their infrastructure machines.
 pub(super) fn propagate(scope: &mut ReconcileScope<'_>) {

@@ -10,15 +10,11 @@
 
 mod adoption;
 mod deletion;
-mod desired_machine;
 mod etcd_members;
-#[cfg(test)]
-mod fixture;
 mod health;
 mod in_place;
 mod initialization;
 mod machine_deletion;
-mod quorum;
 mod remediation;
 mod scaling;
 mod scope;
@@ -26,7 +22,6 @@ mod secrets;
 mod status;
 #[cfg(test)]
 mod tests;
-mod up_to_date;
 mod workload;
 
 use std::time::Duration;
@@ -46,10 +41,9 @@ use self::scope::{Decided, Looked, ReconcileScope};
 use self::status::StatusInputs;
 use super::Settings;
 use super::observed::{ControlPlaneState, Workload};
+use super::rollout::up_to_date;
 
-pub(super) use scaling::candidate;
 pub(super) use status::OWNED;
-pub(super) use up_to_date::compared;
 
 /// Requeue interval of an unhealthy control plane: static pods are polled, not watched.
 const RECHECK_UNHEALTHY: Duration = Duration::from_secs(20);

@@ -15,8 +15,9 @@ use capstan_controller::{ApiError, ObserveError, View};
 use capstan_object::{Object, to_value};
 use serde_json::{Value, json};
 
-use crate::control_plane::decide::{candidate, compared};
 use crate::control_plane::observed::{InPlace, Observed, ObservedMachine};
+use crate::control_plane::rollout::candidate;
+use crate::control_plane::rollout::up_to_date::compared;
 
 const HOOK: Hook = Hook::CanUpdateMachine;
 

@@ -6,10 +6,10 @@ use capstan_capi_types::controlplane::kubeadm_control_plane::condition;
 use capstan_controller::{Effect, Note};
 use capstan_object::Conditions;
 
-use super::quorum::{Change, etcd_survives};
 use super::scope::ReconcileScope;
 use crate::control_plane::calls::ControlPlaneCall;
 use crate::control_plane::observed::ControlPlaneState;
+use crate::control_plane::rollout::quorum::{Change, etcd_survives};
 
 pub(super) use leadership::move_leader;
 

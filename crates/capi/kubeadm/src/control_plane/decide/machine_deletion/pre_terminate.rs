@@ -8,9 +8,9 @@ use capstan_object::Conditions;
 use serde_json::json;
 
 use crate::control_plane::decide::etcd_members::{move_leader, remove};
-use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
 use crate::control_plane::decide::scope::{Decided, ReconcileScope};
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
+use crate::control_plane::rollout::quorum::{Change, components_survive, etcd_survives};
 
 /// Removes the etcd member of a machine that waits at our hook, then the hook. One machine at a time.
 pub(crate) fn complete(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState) {

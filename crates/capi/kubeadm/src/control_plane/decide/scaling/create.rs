@@ -9,8 +9,8 @@ use capstan_capi_types::core::Machine;
 use capstan_controller::{Effect, Note, ObjectRef};
 use capstan_object::ObjectMeta;
 
-use crate::control_plane::decide::desired_machine as desired;
 use crate::control_plane::decide::scope::ReconcileScope;
+use crate::control_plane::desired_machine as desired;
 use crate::control_plane::observed::ControlPlaneState;
 
 /// Names in use: by a machine, or by an object of one that is still being deleted.

@@ -2,24 +2,19 @@
 
 mod create;
 mod in_place;
-mod next_step;
-mod placement;
-mod preflight;
-#[cfg(test)]
-mod tests;
 
 use capstan_controller::Note;
 
 use self::create::{create, delete_leftovers};
-use self::next_step::{Step, next_step};
-use super::remediation::{self, Remediation};
+use super::remediation;
 use super::scope::ReconcileScope;
-use super::up_to_date::outdated_machines;
 use super::{machine_deletion, workload};
 use crate::control_plane::observed::ControlPlaneState;
+use crate::control_plane::rollout::remediation::Remediation;
+use crate::control_plane::rollout::up_to_date::outdated_machines;
+use crate::control_plane::rollout::{Step, next_step};
 
 pub(super) use create::record_names;
-pub(in crate::control_plane) use in_place::candidate;
 
 pub(super) fn step(scope: &mut ReconcileScope<'_>, _: &ControlPlaneState) {
     let plane = scope.plane();

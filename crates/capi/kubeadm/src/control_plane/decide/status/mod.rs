@@ -24,9 +24,9 @@ use jiff::SignedDuration;
 use self::availability::available;
 use self::scaling::{scaling_down, scaling_up};
 use self::unfinished::still_to_do;
-use super::remediation::RemediationRecord;
 use super::scope::{Decided, Looked};
 use crate::control_plane::observed::{ControlPlaneState, InPlace};
+use crate::control_plane::rollout::remediation::RemediationRecord;
 
 /// Conditions that this controller owns.
 pub(crate) const OWNED: &[&str] = &[

@@ -4,7 +4,7 @@ use capstan_capi_types::bootstrap::ClusterConfiguration;
 use serde_json::{Map, Value, json};
 
 use crate::config;
-use crate::control_plane::decide::desired_machine::{self as desired, LOCAL_MODE};
+use crate::control_plane::desired_machine::{self as desired, LOCAL_MODE};
 use crate::control_plane::observed::ControlPlaneState;
 use crate::{Error, yaml};
 use capstan_capi_core::secret::ConfigMap;
@@ -116,7 +116,7 @@ pub(super) fn dns_change(plane: &ControlPlaneState, found: &ConfigMap) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control_plane::decide::fixture::{control_plane, machine, plane};
+    use crate::control_plane::fixture::{control_plane, machine, plane};
 
     #[test]
     fn a_configuration_that_is_not_managed_is_converted_for_the_next_version() {

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::certificates::{Keys, Purpose, SeededKeys};
 use crate::control_plane::Settings;
+use crate::control_plane::decide::decide;
 use crate::control_plane::decide::scope::Decided;
-use crate::control_plane::decide::{candidate, decide};
 use crate::control_plane::installed::{COMPONENTS, pod_name};
 use crate::control_plane::observed::{
     EtcdMember, EtcdState, InPlace, Observed, ObservedMachine, Workload, WorkloadState,

@@ -18,7 +18,7 @@ pub struct RemediationRecord {
 }
 
 /// The machine of the recorded remediation, if it still exists.
-pub(super) fn recorded(plane: &ControlPlaneState) -> Option<&ControlPlaneMachine> {
+pub fn recorded(plane: &ControlPlaneState) -> Option<&ControlPlaneMachine> {
     let text = plane.control_plane.metadata.annotations.get(annotation::REMEDIATION_IN_PROGRESS)?;
     let record = serde_json::from_str::<RemediationRecord>(text).ok()?;
     plane.machines.iter().find(|member| member.machine.metadata.name == record.machine)

@@ -1,5 +1,9 @@
 //! Which unhealthy machine is replaced, and whether that is safe now.
 
+mod record;
+#[cfg(test)]
+mod tests;
+
 use capstan_capi_types::controlplane::kubeadm_control_plane::{
     DEFAULT_MIN_HEALTHY_PERIOD_SECONDS, annotation, condition, reason,
 };
@@ -8,9 +12,10 @@ use capstan_capi_types::core::machine::condition::{HEALTH_CHECK_SUCCEEDED, OWNER
 use capstan_object::{ConditionStatus, Conditions, Time};
 use jiff::SignedDuration;
 
-use super::record::{RemediationRecord, recorded};
-use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
+use super::quorum::{Change, components_survive, etcd_survives};
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
+
+pub use record::{RemediationRecord, recorded};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remediation {

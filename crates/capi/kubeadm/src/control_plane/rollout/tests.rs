@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::next_step::{Step, next_step};
 use super::placement::{failure_domain_for_new_machine, next_machine_to_delete};
-use crate::control_plane::decide::fixture::{broken, control_plane, healthy, machine, plane, set};
+use crate::control_plane::fixture::{broken, control_plane, healthy, machine, plane, set};
 use crate::control_plane::observed::ControlPlaneState;
 use crate::testing::now;
 use crate::testing::object;

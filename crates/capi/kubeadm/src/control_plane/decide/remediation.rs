@@ -1,9 +1,4 @@
-//! Replaces unhealthy machines. `policy` decides which and when; this module turns that into effects.
-
-mod policy;
-mod record;
-#[cfg(test)]
-mod tests;
+//! Replaces unhealthy machines. `rollout::remediation` says which and when; this module turns that into effects.
 
 use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_core::machines::{condition_is, is_to_be_remediated, set_condition};
@@ -12,13 +7,10 @@ use capstan_capi_types::core::machine::condition::{HEALTH_CHECK_SUCCEEDED, OWNER
 use capstan_controller::Note;
 use capstan_object::ConditionStatus;
 
-use self::record::recorded;
 use super::machine_deletion;
 use super::scope::ReconcileScope;
 use crate::control_plane::observed::ControlPlaneState;
-
-pub(super) use policy::{Remediation, remediate};
-pub(super) use record::RemediationRecord;
+use crate::control_plane::rollout::remediation::{Remediation, RemediationRecord, recorded, remediate};
 
 /// Clears the remediation record once the replacement exists or the machine recovered.
 pub(super) fn update_records(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState) {

@@ -5,8 +5,8 @@ use capstan_capi_types::core::Machine;
 use capstan_capi_types::core::annotation::TOPOLOGY_UPGRADE_STEP;
 use capstan_object::{ConditionStatus, Conditions};
 
+use super::quorum::{Change, components_survive, etcd_survives};
 use crate::config::kubernetes_version;
-use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
 use crate::control_plane::observed::ControlPlaneState;
 
 /// Failed preflight checks.

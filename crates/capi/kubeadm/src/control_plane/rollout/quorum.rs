@@ -70,7 +70,7 @@ pub fn components_survive(plane: &ControlPlaneState, change: Change<'_>) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control_plane::decide::fixture::{control_plane, healthy, machine, plane, set};
+    use crate::control_plane::fixture::{control_plane, healthy, machine, plane, set};
     use crate::control_plane::observed::EtcdMember;
 
     #[test]

@@ -4,9 +4,9 @@ use capstan_object::IntOrString;
 
 use super::placement::{failure_domain_for_new_machine, next_machine_to_delete};
 use super::preflight::{self, Blocked};
-use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
-use crate::control_plane::decide::remediation::{Remediation, remediate};
-use crate::control_plane::decide::up_to_date::outdated_machines;
+use super::quorum::{Change, components_survive, etcd_survives};
+use super::remediation::{Remediation, remediate};
+use super::up_to_date::outdated_machines;
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ const DEFAULT_NODE_DELETION_TIMEOUT: i32 = 10;
 
 /// kubeadm's feature gate that points a kubelet at the local API server. Needed from 1.31 on, whose kubelets use
 /// APIs that an older API server elsewhere lacks; removed in 1.36, where it is always on.
-pub(super) const LOCAL_MODE: &str = "ControlPlaneKubeletLocalMode";
+pub const LOCAL_MODE: &str = "ControlPlaneKubeletLocalMode";
 
 /// Readiness gates of control plane machines.
 const GATES: [&str; 4] = [
@@ -35,7 +35,7 @@ const GATES: [&str; 4] = [
 const ETCD_GATES: [&str; 2] = [condition::MACHINE_ETCD_POD_HEALTHY, condition::MACHINE_ETCD_MEMBER_HEALTHY];
 
 /// Name of a machine, its KubeadmConfig and its infrastructure machine.
-pub(super) fn name(control_plane: &KubeadmControlPlane, cluster: &str, suffix: &str) -> String {
+pub fn name(control_plane: &KubeadmControlPlane, cluster: &str, suffix: &str) -> String {
     let own = control_plane.metadata.name.as_str();
     match control_plane.spec.machine_naming.template.as_str() {
         "" => joined(own, suffix),
@@ -46,7 +46,7 @@ pub(super) fn name(control_plane: &KubeadmControlPlane, cluster: &str, suffix: &
 }
 
 /// Labels and annotations of machines and the objects created for them.
-pub(super) fn propagated(control_plane: &KubeadmControlPlane, cluster: &str) -> Propagated {
+pub fn propagated(control_plane: &KubeadmControlPlane, cluster: &str) -> Propagated {
     let template = &control_plane.spec.machine_template.metadata;
     let mut labels = template.labels.clone();
     labels.insert(label::CLUSTER_NAME.to_owned(), cluster.to_owned());
@@ -56,14 +56,14 @@ pub(super) fn propagated(control_plane: &KubeadmControlPlane, cluster: &str) -> 
 }
 
 /// The same for Machines, plus the pre-terminate hook that keeps them until their etcd member is removed.
-pub(super) fn propagated_to_machine(control_plane: &KubeadmControlPlane, cluster: &str) -> Propagated {
+pub fn propagated_to_machine(control_plane: &KubeadmControlPlane, cluster: &str) -> Propagated {
     let mut propagated = propagated(control_plane, cluster);
     propagated.annotations.insert(annotation::PRE_TERMINATE_HOOK_CLEANUP.to_owned(), String::new());
     propagated
 }
 
 /// A machine's spec with all fields that are updated in place.
-pub(super) fn followed(control_plane: &KubeadmControlPlane, spec: &MachineSpec) -> MachineSpec {
+pub fn followed(control_plane: &KubeadmControlPlane, spec: &MachineSpec) -> MachineSpec {
     let template = &control_plane.spec.machine_template.spec;
     let mut deletion = template.deletion.clone();
     deletion.node_deletion_timeout_seconds =
@@ -84,7 +84,7 @@ pub(super) fn followed(control_plane: &KubeadmControlPlane, spec: &MachineSpec) 
 }
 
 /// Metadata of objects created for a new machine; the control plane owns them until the machine does.
-pub(super) fn part(control_plane: &KubeadmControlPlane, cluster: &str, name: &str) -> ObjectMeta {
+pub fn part(control_plane: &KubeadmControlPlane, cluster: &str, name: &str) -> ObjectMeta {
     let mut meta = ObjectMeta::named(control_plane.metadata.namespace.clone(), name);
     propagated(control_plane, cluster).write(&mut meta);
     meta.owner_references = vec![OwnerReference::to(control_plane)];
@@ -92,29 +92,21 @@ pub(super) fn part(control_plane: &KubeadmControlPlane, cluster: &str, name: &st
 }
 
 /// The KubeadmConfig of a new machine: init, or join if `joins`.
-pub(super) fn config(
-    control_plane: &KubeadmControlPlane,
-    cluster: &str,
-    name: &str,
-    joins: bool,
-) -> KubeadmConfig {
+pub fn config(control_plane: &KubeadmControlPlane, cluster: &str, name: &str, joins: bool) -> KubeadmConfig {
     let wanted = with_gates(control_plane.spec.kubeadm_config_spec.clone(), &control_plane.spec.version);
     let spec = if joins { joined_spec(wanted) } else { first_spec(wanted) };
     KubeadmConfig { metadata: part(control_plane, cluster, name), spec, ..KubeadmConfig::default() }
 }
 
 /// The spec of a joining machine: no init configuration, joins as control plane.
-pub(super) fn joined_spec(mut spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
+pub fn joined_spec(mut spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
     spec.init_configuration = InitConfiguration::default();
     spec.join_configuration.control_plane.get_or_insert_with(JoinControlPlane::default);
     spec
 }
 
 /// The spec that an existing machine gets in place: that of a joining one, with what was set since it was created.
-pub(super) fn updated_spec(
-    control_plane: &KubeadmControlPlane,
-    current: &KubeadmConfigSpec,
-) -> KubeadmConfigSpec {
+pub fn updated_spec(control_plane: &KubeadmControlPlane, current: &KubeadmConfigSpec) -> KubeadmConfigSpec {
     let wanted = with_gates(control_plane.spec.kubeadm_config_spec.clone(), &control_plane.spec.version);
     let mut spec = joined_spec(wanted);
     if spec.join_configuration.discovery == Default::default() {
@@ -128,12 +120,12 @@ pub(super) fn updated_spec(
 }
 
 /// The spec of the first machine: no join configuration.
-pub(super) fn first_spec(spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
+pub fn first_spec(spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
     KubeadmConfigSpec { join_configuration: JoinConfiguration::default(), ..spec }
 }
 
 /// Adds the feature gates that a Kubernetes version needs, unless they are set.
-pub(super) fn with_gates(mut spec: KubeadmConfigSpec, version: &str) -> KubeadmConfigSpec {
+pub fn with_gates(mut spec: KubeadmConfigSpec, version: &str) -> KubeadmConfigSpec {
     let minor = kubernetes_version(version).map(|version| (version.major, version.minor));
     if minor.is_ok_and(|minor| ((1, 31)..(1, 36)).contains(&minor)) {
         spec.cluster_configuration.feature_gates.entry(LOCAL_MODE.to_owned()).or_insert(true);
@@ -142,7 +134,7 @@ pub(super) fn with_gates(mut spec: KubeadmConfigSpec, version: &str) -> KubeadmC
 }
 
 /// A new Machine that refers to an infrastructure machine and a KubeadmConfig of the same name.
-pub(super) fn machine(
+pub fn machine(
     control_plane: &KubeadmControlPlane,
     cluster: &str,
     name: &str,

@@ -1,5 +1,5 @@
-use super::policy::{Remediation, remediate};
-use crate::control_plane::decide::fixture::{broken, control_plane, machine, plane};
+use super::{Remediation, remediate};
+use crate::control_plane::fixture::{broken, control_plane, machine, plane};
 use crate::control_plane::observed::ControlPlaneState;
 use crate::testing::now;
 

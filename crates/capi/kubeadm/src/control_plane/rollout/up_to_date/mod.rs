@@ -12,7 +12,7 @@ use capstan_capi_types::core::{Machine, reason};
 use capstan_object::ConditionStatus;
 use jiff::SignedDuration;
 
-use crate::control_plane::decide::desired_machine as desired;
+use crate::control_plane::desired_machine as desired;
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 /// Names of the machines to replace.
@@ -136,7 +136,7 @@ fn comparable(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> Kubead
 }
 
 /// Whether a machine is up to date.
-pub(crate) fn condition(plane: &ControlPlaneState, member: &ControlPlaneMachine) -> ConditionState {
+pub fn condition(plane: &ControlPlaneState, member: &ControlPlaneMachine) -> ConditionState {
     let machine: &Machine = &member.machine;
     let reasons = reasons_to_replace(plane, member);
     let not = |reason: &str, message: String| ConditionState::new(ConditionStatus::False, reason, message);

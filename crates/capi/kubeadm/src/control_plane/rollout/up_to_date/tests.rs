@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::reasons_to_replace;
-use crate::control_plane::decide::fixture::{control_plane, machine, plane};
+use crate::control_plane::fixture::{control_plane, machine, plane};
 use crate::control_plane::observed::{ControlPlaneMachine, TemplateOrigin};
 use crate::testing::object;
 
