@@ -8,7 +8,7 @@ use capstan_object::ConditionStatus::False;
 use capstan_provider_kit::decisions::{self, Found, InstancePhase, MachineOrder};
 use capstan_provider_kit::{Infrastructure, decide_machine};
 
-use super::{FINALIZER, KVMMachines, MachineCall, Order, SCHEME, Seen, id_of};
+use super::{FINALIZER, KVMMachines, MachineCall, Order, SCHEME, id_of, prerequisites};
 use crate::backend::{Id, Instance, Phase};
 use crate::code;
 
@@ -55,18 +55,8 @@ fn keep(look: &Look<KVMMachines>, machine: &Machine, cluster: &Cluster, decision
         // It does not exist, or was created and never ran.
         _ => Found::Nothing,
     };
-    let waits = waits(&look.seen, machine, cluster);
+    let waits = prerequisites::waits(&look.seen, machine, cluster);
     decisions::keep_machine(look, decision, (found, was_there), waits, || order(look, &id, machine));
-}
-
-/// What must exist before a machine is ordered.
-pub(super) fn waits(
-    seen: &Seen,
-    machine: &Machine,
-    cluster: &Cluster,
-) -> Option<(&'static str, &'static str)> {
-    let network = || seen.network.is_none().then_some(("WaitingForNetwork", "the KVMCluster of the cluster"));
-    decisions::waits_for(machine, cluster).or_else(network)
 }
 
 fn order(look: &Look<KVMMachines>, id: &Id, machine: &Machine) -> MachineOrder<MachineCall> {

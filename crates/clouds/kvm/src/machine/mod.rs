@@ -11,6 +11,7 @@ mod call;
 mod decide;
 mod observe;
 mod order;
+mod prerequisites;
 #[cfg(test)]
 mod tests;
 

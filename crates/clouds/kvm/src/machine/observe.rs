@@ -7,7 +7,7 @@ use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{ObserveError, View};
 use capstan_provider_kit::{BootData, BootDataError, cluster_of_machine, infrastructure_of_cluster};
 
-use super::decide;
+use super::prerequisites;
 use crate::backend::{Id, Instance, Phase};
 use crate::cluster;
 use crate::types::{KVMCluster, KVMMachine};
@@ -49,7 +49,7 @@ pub(super) async fn boot_data(object: &KVMMachine, seen: &mut Seen, view: &View)
     if let (Some(machine), Some(cluster)) = (&seen.machine, &seen.cluster)
         && !made
         && !object.metadata.is_deleting()
-        && decide::waits(seen, machine, cluster).is_none()
+        && prerequisites::waits(seen, machine, cluster).is_none()
     {
         seen.boot_data = Some(BootData::of_machine(machine, view).await);
     }

@@ -1,6 +1,5 @@
 //! What is done about a CloudStackIsolatedNetwork.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use capstan_capi_core::conditions::{ConditionState, set_state};
@@ -14,6 +13,7 @@ use capstan_controller::{Call, Failure, Look, Wait};
 use capstan_object::ConditionStatus::{False, True, Unknown};
 use capstan_object::Conditions;
 
+use super::allowed::{EVERYBODY, allowed};
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
 use super::mark::{self, is_ours};
@@ -22,13 +22,9 @@ use super::{
 };
 use super::{acl, limits};
 use crate::account_cache::SETTLED;
-use crate::annotation;
 use crate::error::CloudError;
 
 pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
-
-/// Who may reach the API server if nobody says.
-pub(crate) const EVERYBODY: &str = "0.0.0.0/0";
 
 /// What it was set up with, so that a change is noticed without asking the cloud.
 const SETTLED_WITH: &str = "capstan.dev/cloudstack-settled-with";
@@ -47,7 +43,7 @@ pub(super) fn must_ask(object: &CloudStackIsolatedNetwork, cluster: &CloudStackC
 }
 
 /// The cluster fell ill after everything was there: somebody may have taken away what leads to its API server. Whether
-/// that answers tells nothing, as old connections outlive their rule.
+/// that answers proves nothing, as old connections outlive their rule.
 pub(super) fn fell_ill(object: &CloudStackIsolatedNetwork, cluster: &Cluster) -> bool {
     let settled = object.status.conditions.condition(condition::READY).filter(|it| it.is_true());
     let available = cluster.status.conditions.condition(condition::AVAILABLE);
@@ -58,28 +54,6 @@ pub(super) fn fell_ill(object: &CloudStackIsolatedNetwork, cluster: &Cluster) ->
 /// Whom a firewall rule lets in.
 pub(super) fn sources(rule: &FirewallRule) -> &str {
     rule.cidrlist.as_deref().filter(|list| !list.is_empty()).unwrap_or(EVERYBODY)
-}
-
-/// The manifest says who may reach the API server.
-pub(super) fn is_asked(cluster: &CloudStackCluster) -> bool {
-    let text = cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS);
-    text.is_some_and(|text| text.split(',').any(|cidr| !cidr.trim().is_empty()))
-}
-
-/// The port of a cluster's endpoint.
-pub(super) fn api_port(cluster: &CloudStackCluster) -> u16 {
-    let port = u16::try_from(cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
-    port.unwrap_or(6443)
-}
-
-/// Who may reach the API server.
-pub(crate) fn allowed(cluster: &CloudStackCluster) -> Vec<String> {
-    let text = cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS).map_or("", String::as_str);
-    let cidrs: BTreeSet<&str> = text.split(',').map(str::trim).filter(|cidr| !cidr.is_empty()).collect();
-    match cidrs.is_empty() {
-        true => vec![EVERYBODY.to_owned()],
-        false => cidrs.into_iter().map(str::to_owned).collect(),
-    }
 }
 
 impl ObservedNetwork {

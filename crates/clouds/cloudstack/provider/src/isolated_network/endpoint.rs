@@ -7,8 +7,9 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
 use capstan_controller::Look;
 
+use super::allowed::{EVERYBODY, allowed, api_port, is_asked};
 use super::claim::{Identity, holder, owns};
-use super::decide::{Decision, EVERYBODY, allowed, api_port, happened, is_asked, sources};
+use super::decide::{Decision, happened, sources};
 use super::limits::no_free_address;
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
 use crate::annotation;

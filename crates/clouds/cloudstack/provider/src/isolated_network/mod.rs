@@ -15,6 +15,7 @@
 //! of them. Each has an address and a rule of its own; those of another are refused.
 
 mod acl;
+mod allowed;
 mod call;
 mod claim;
 mod decide;
@@ -22,6 +23,7 @@ mod delete;
 mod endpoint;
 mod limits;
 mod made;
+mod make;
 mod mark;
 mod observe;
 mod order;
@@ -50,10 +52,10 @@ use crate::error::CloudError;
 use crate::failure_domain::cluster_of;
 use crate::quota::Headroom;
 
+pub(crate) use allowed::{EVERYBODY, allowed};
 pub use call::NetworkCall;
 pub(crate) use call::SETTLE;
 pub use claim::Neighbour;
-pub(crate) use decide::{EVERYBODY, allowed};
 pub use made::Made;
 pub(crate) use mark::is_ours;
 use observe::Ledger;
@@ -227,7 +229,7 @@ impl Controller for IsolatedNetworks {
             Ok(access) => access,
             Err(cause) => return cause.outcome(),
         };
-        let made = call::make(call, &access).await;
+        let made = make::make(call, &access).await;
         access.cache.networks_changed().await;
         match made {
             Ok(done) => {

@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Made;
+use super::allowed::{allowed, api_port, is_asked};
 use super::claim::{Identity, holder, owns};
-use super::decide::{allowed, api_port, is_asked};
 use super::endpoint::{KEPT_IN, is_known};
 use super::mark::{is_ours, mark};
 use super::order::offering_name;

@@ -11,7 +11,8 @@ use capstan_cloudstack_types::v1beta3::{
 };
 use ipnet::Ipv4Net;
 
-use super::decide::{Decision, allowed, is_asked, sources};
+use super::allowed::{allowed, is_asked};
+use super::decide::{Decision, sources};
 use super::endpoint::{Openings, Site, not_ours};
 use super::observe::going;
 use super::{Made, NetworkCall, ObservedNetwork};

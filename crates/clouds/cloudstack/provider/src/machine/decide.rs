@@ -17,9 +17,10 @@ use capstan_provider_kit::{decisions, problem};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::reason::{ATTACH_FAILED, ORDER_FAILED};
 use super::{
-    ATTACHED, CLOUD_REACHABLE, CloudStackMachines, Instance, MachineCall, Namesake, Order, Seen, delete,
-    naming, placement, prerequisites, ssh, teardown,
+    ATTACHED, CLOUD_REACHABLE, CloudStackMachines, Instance, MachineCall, Namesake, Order, balancer_rule,
+    delete, naming, placement, prerequisites, ssh, teardown,
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
@@ -28,11 +29,6 @@ use crate::error::CloudError;
 use crate::refusal::{Pauses, Refusal};
 
 pub(super) type Decision = capstan_controller::Decision<CloudStackMachines>;
-
-/// The order was refused, or cannot be made up.
-pub(super) const ORDER_FAILED: &str = "OrderFailed";
-/// The machine could not be added to the load balancer.
-pub(super) const ATTACH_FAILED: &str = "AttachFailed";
 
 /// How soon something under way is looked at again.
 pub(super) const SOON: Duration = Duration::from_secs(3);
@@ -172,9 +168,9 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
         {
             retry_later(look, decision);
         }
-        Instance::There { machine: vm, age } => tell(look, vm, (*age, ran), decision),
+        Instance::There { machine: vm, age } => report(look, vm, (*age, ran), decision),
         Instance::Gone if ran => {
-            told_state(look, decision, "Gone");
+            set_instance_state(look, decision, "Gone");
             let message =
                 "the virtual machine was there and is gone; it is not made again: delete the Machine";
             ready(look, decision, False, "Gone", message);
@@ -400,7 +396,7 @@ fn retry_later(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     ready(look, decision, False, "DeployFailed", text);
 }
 
-pub(super) fn told_state(look: &Look<CloudStackMachines>, decision: &mut Decision, now: &str) {
+pub(super) fn set_instance_state(look: &Look<CloudStackMachines>, decision: &mut Decision, now: &str) {
     let status = &mut decision.object.status;
     if status.instance_state != now {
         status.instance_state = now.to_owned();
@@ -409,14 +405,14 @@ pub(super) fn told_state(look: &Look<CloudStackMachines>, decision: &mut Decisio
 }
 
 /// The machine is there: what it is like.
-fn tell(
+fn report(
     look: &Look<CloudStackMachines>,
     vm: &VirtualMachine,
     (age, ran): (Duration, bool),
     decision: &mut Decision,
 ) {
     let known = vm.state.as_ref().map_or("Unknown", MachineState::as_str);
-    told_state(look, decision, known);
+    set_instance_state(look, decision, known);
     if vm.state == Some(MachineState::Running) {
         let object = &mut decision.object;
         object.metadata.annotations.remove(annotation::DEPLOY_JOB);
@@ -450,19 +446,9 @@ fn tell(
     }
 }
 
-/// The rule of the load balancer that a machine of the control plane belongs to.
-pub(super) fn rule<'a>(object: &CloudStackMachine, seen: &'a Seen) -> Option<&'a str> {
-    let own = object.metadata.labels.contains_key(label::CONTROL_PLANE);
-    let machine = seen.machine.as_ref();
-    let control_plane =
-        own || machine.is_some_and(|it| it.metadata.labels.contains_key(label::CONTROL_PLANE));
-    let network = seen.network.as_ref().filter(|_| control_plane)?;
-    Some(network.status.load_balancer_rule_id.as_str()).filter(|rule| !rule.is_empty())
-}
-
 /// Has API servers reached through the load balancer.
 fn attach(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
-    let Some(rule) = rule(&look.object, &look.seen) else { return };
+    let Some(rule) = balancer_rule::of(&look.object, &look.seen) else { return };
     let is_attached = |condition: &Condition| condition.is_true() && condition.message == rule;
     let attached = look.object.status.conditions.condition(ATTACHED).is_some_and(is_attached);
     if let Some(next) = look.seen.next_poll {

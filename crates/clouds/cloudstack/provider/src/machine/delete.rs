@@ -12,10 +12,10 @@ use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
 
 use super::decide::{
-    Decision, SOON, destroy_call, failure_of, not_ours, ready, rule, taken, told_state, waiting,
+    Decision, SOON, destroy_call, failure_of, not_ours, ready, set_instance_state, taken, waiting,
 };
 use super::ssh::Ending;
-use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, naming, ssh};
+use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, balancer_rule, naming, ssh};
 use crate::balancers::{self, Balancer};
 use crate::code;
 use crate::error::CloudError;
@@ -137,7 +137,7 @@ pub(super) fn leaving(look: &Look<CloudStackMachines>) -> Option<Effect<MachineC
 }
 
 fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
-    told_state(look, decision, vm.state.as_ref().map_or("Unknown", MachineState::as_str));
+    set_instance_state(look, decision, vm.state.as_ref().map_or("Unknown", MachineState::as_str));
     if !naming::is_of(&look.object.metadata, vm.name.as_deref().unwrap_or_default()) {
         let message = format!(
             "{}: spec.instanceID is virtual machine {}, which is called {:?}: it is left alone; give it the name of this object to have it destroyed, or take the finalizer off",
@@ -178,7 +178,7 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         }
     }
     let attached = look.object.status.conditions.condition(ATTACHED).is_some_and(|it| it.status == True);
-    if let Some(rule) = rule(&look.object, &look.seen).filter(|_| attached) {
+    if let Some(rule) = balancer_rule::of(&look.object, &look.seen).filter(|_| attached) {
         let call = MachineCall::Detach { rule: rule.to_owned(), id: vm.id.to_string() };
         if look.result_of(&call).is_none()
             && failure_of(look, &call).is_none_or(|failure| failure.attempts < 3)

@@ -11,6 +11,7 @@
 //!
 //! A machine that ran once and is gone is reported as failed and never created again: the owner of the Machine replaces it.
 
+mod balancer_rule;
 mod call;
 mod catalog;
 mod decide;
@@ -25,6 +26,7 @@ mod order_tests;
 mod placement;
 mod preflight;
 mod prerequisites;
+mod reason;
 mod recent;
 mod resolve;
 mod ssh;
@@ -124,8 +126,8 @@ impl Controller for CloudStackMachines {
             concerned.map(|cluster| named(&cluster.metadata, caches)).unwrap_or_default()
         });
         watches.related::<CloudStackFailureDomain>(|change: &Change<CloudStackFailureDomain>, caches| {
-            let told = |domain: &Arc<CloudStackFailureDomain>| domain.status.ready;
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            let relevant = |domain: &Arc<CloudStackFailureDomain>| domain.status.ready;
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             let machines = change.latest().and_then(|domain| {
@@ -136,8 +138,8 @@ impl Controller for CloudStackMachines {
             machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
         });
         watches.related::<CloudStackAffinityGroup>(|change: &Change<CloudStackAffinityGroup>, caches| {
-            let told = |group: &Arc<CloudStackAffinityGroup>| (group.status.ready, group.spec.id.clone());
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            let relevant = |group: &Arc<CloudStackAffinityGroup>| (group.status.ready, group.spec.id.clone());
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             change.latest().map(|group| members(&group.metadata, caches)).unwrap_or_default()

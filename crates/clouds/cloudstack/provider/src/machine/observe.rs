@@ -19,14 +19,15 @@ use capstan_object::{Conditions, Key};
 use capstan_provider_kit::{BootData, BootDataError};
 
 use super::catalog::Catalog;
-use super::decide::{ATTACH_FAILED, ORDER_FAILED};
 use super::namesake::NAME_TAKEN;
 use super::placement::Placements;
+use super::reason::{ATTACH_FAILED, ORDER_FAILED};
 use super::resolve::Sign;
 use super::ssh::SshRules;
 use super::teardown::{self, Teardown};
 use super::{
-    ATTACHED, Answers, Namesake, Order, decide, forwarding, namesake, naming, placement, prerequisites, ssh,
+    ATTACHED, Answers, Namesake, Order, balancer_rule, forwarding, namesake, naming, placement,
+    prerequisites, ssh,
 };
 use crate::account_cache::{MOVING, SETTLED};
 use crate::annotation;
@@ -139,14 +140,14 @@ pub(super) async fn observe(
         (Err(cause), None) if forgotten => seen.namesake = Some(Err(cause)),
         (Ok(access), Some(id)) => existing(object, &id.into(), &mut seen, &access, view, answers).await?,
         (Ok(access), None) => {
-            let told = object.status.conditions.condition(condition::READY);
-            let refused = told.is_some_and(|told| told.reason == ORDER_FAILED);
+            let reported = object.status.conditions.condition(condition::READY);
+            let refused = reported.is_some_and(|reported| reported.reason == ORDER_FAILED);
             seen.catalog = Some(Catalog::look_up(&object.spec, &domain.spec, refused, &access).await);
             let machine = seen.machine.as_ref();
             let secret = machine.and_then(|machine| machine.spec.bootstrap.data_secret_name.clone());
             let secret = Key::new(object.metadata.namespace.as_str(), secret.unwrap_or_default());
             seen.boot_data = Some(BootData::observe(&secret, view).await);
-            if refused && told.is_some_and(|told| told.message.contains(NAME_TAKEN)) {
+            if refused && reported.is_some_and(|reported| reported.message.contains(NAME_TAKEN)) {
                 let order = Order::of(object, &seen).and_then(Result::ok);
                 seen.namesake = Some(namesake(object, order.as_ref(), &access, view).await?);
             }
@@ -201,22 +202,22 @@ async fn existing(
         // Without an answer it is asked again at the next look.
         seen.disks = teardown::disks(&vm.id, access, &answers.disks).await.ok();
     }
-    let told = object.status.conditions.condition(ATTACHED);
+    let reported = object.status.conditions.condition(ATTACHED);
     // A Machine that has its provider id before anything of this was recorded was moved here: it is a member already. That
     // of a new one gets its id later.
     let was_moved = seen.machine.as_ref().is_some_and(|machine| !machine.spec.provider_id.is_empty());
-    let came_with_it = told.is_none() && was_moved;
-    if let Some(rule) = decide::rule(object, seen)
-        && (came_with_it || told.is_some_and(|told| told.reason == ATTACH_FAILED))
+    let came_with_it = reported.is_none() && was_moved;
+    if let Some(rule) = balancer_rule::of(object, seen)
+        && (came_with_it || reported.is_some_and(|reported| reported.reason == ATTACH_FAILED))
     {
         let members = ListLoadBalancerRuleInstances { id: rule.into(), applied: None };
         let members = access.client.list(&members).await.ok();
         seen.is_member = members.map(|members| members.iter().any(|member| member.id == vm.id));
     }
     let runs = vm.state == Some(MachineState::Running) && !object.metadata.is_deleting();
-    if let Some(rule) = decide::rule(object, seen)
+    if let Some(rule) = balancer_rule::of(object, seen)
         && runs
-        && told.is_some_and(|told| told.is_true() && told.message == rule)
+        && reported.is_some_and(|reported| reported.is_true() && reported.message == rule)
     {
         let rule: LoadBalancerRuleId = rule.into();
         // Without an answer it is asked again at the next look.
@@ -245,7 +246,7 @@ fn before(object: &CloudStackMachine, view: &View) -> Result<Vec<String>, Observ
     Ok(beside.filter_map(|other| other.spec.instance_id.clone()).collect())
 }
 
-/// The machine, if something may lead to it that nobody else would remove, or tell: the cluster goes, and the network
+/// The machine, if something may lead to it that nobody else removes or reports: the cluster is deleted and its network
 /// stays.
 fn balanced(object: &CloudStackMachine, seen: &Seen) -> Option<VirtualMachineId> {
     let Instance::There { machine, .. } = &seen.instance else { return None };
