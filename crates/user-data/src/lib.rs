@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn user_data_is_told_by_its_first_line() {
+    fn user_data_is_identified_by_its_first_line() {
         let config = |text: &str| match serde_json::from_str(text) {
             Ok(Value::Object(fields)) => UserData::CloudConfig(fields),
             other => panic!("{other:?}"),

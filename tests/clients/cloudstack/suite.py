@@ -48,7 +48,7 @@ def cs_signs_what_the_server_verifies():
 
 
 @claim
-def cs_is_told_that_a_wrong_secret_is_wrong():
+def cs_learns_that_a_wrong_secret_is_wrong():
     assert refusal(connect(secret="wrong").listZones) == 401
 
 
@@ -113,7 +113,7 @@ def libcloud_sees_the_same_cloud():
 
 
 @claim
-def libcloud_is_told_that_a_wrong_secret_is_wrong():
+def libcloud_learns_that_a_wrong_secret_is_wrong():
     wrong = get_driver(Provider.CLOUDSTACK)(KEY, "wrong", secure=False, host=HOST, port=int(PORT), path="/client/api")
     try:
         wrong.list_locations()

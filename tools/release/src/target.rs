@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_tells_its_processor_and_its_linking() {
+    fn a_program_names_its_processor_and_its_linking() {
         for target in TARGETS {
             for linked in [Linked::Static, Linked::Dynamic] {
                 assert_eq!(of_program(&sample(target, linked)).unwrap(), (target, linked));

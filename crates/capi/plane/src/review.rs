@@ -22,7 +22,7 @@ use crate::rules::{RelatedObjects, Rules, Subject};
 /// Maximum objects per conversion; API servers send one page of a list at a time.
 const MAX_OBJECTS: usize = 10_000;
 
-/// The kind by which an API server tells what somebody may do.
+/// The kind by which an API server reports what a user may do.
 const ACCESS_REVIEW: Kind = Kind {
     group: "authorization.k8s.io",
     version: "v1",

@@ -35,7 +35,7 @@ use capstan_controller::{Dial, Runtime};
 
 pub use plugin::Lifecycle;
 
-/// Adds the controllers. `dial` tells whether an endpoint is in use.
+/// Adds the controllers. `dial` checks whether an endpoint is in use.
 pub fn add_controllers(
     runtime: &mut Runtime,
     clouds: &Clouds,

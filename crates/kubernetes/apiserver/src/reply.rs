@@ -125,7 +125,7 @@ impl ReplyBody {
         matches!(self.0, Inner::Stream(_) | Inner::Watch(_))
     }
 
-    /// Tells somebody when the body has ended, or was dropped.
+    /// Reports when the body has ended or was dropped.
     pub(crate) fn at_end(&mut self, waiting: impl AtEnd + 'static) {
         self.1 = Some(Ending(Some(Box::new(waiting))));
     }

@@ -185,7 +185,7 @@ impl Authority {
                 e.oid.as_bytes() == &der::oid(x509::SUBJECT_ALTERNATIVE_NAMES)[2..] && e.value == wanted
             })
         });
-        // x509-parser is built without signature checking: the issuer's key id tells authorities apart.
+        // x509-parser is built without signature checking: the issuer's key id identifies the authority.
         let issuer_id = der::sequence(&[der::implicit(0, &subject_key_id(&own, &self.credential.key))]);
         let by_us = other
             .extensions()

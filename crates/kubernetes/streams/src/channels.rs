@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_ends_when_its_pod_does_and_another_tells_why_it_cannot_be_reached() {
+    async fn a_port_ends_when_its_pod_does_and_another_reports_why_it_cannot_be_reached() {
         let heard = heard(vec![7, 9], b"hello.").await;
         let refused = "error forwarding port 9 to pod p: connection refused";
         assert_eq!(heard, ["\u{7}\0HELLO", "\u{7}\0", "\t\0", &format!("\t\0{refused}")]);

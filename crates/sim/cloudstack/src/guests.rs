@@ -78,7 +78,7 @@ impl Cloud {
         }
     }
 
-    /// Tells the hypervisor which machines stand behind an address: members of the rule on the port of its load balancers.
+    /// Reports to the hypervisor which machines serve an address: members of the rule on the port of its load balancers.
     pub(crate) fn balance(&self, ip: Key<PublicIp>) {
         let Some(hypervisor) = &self.hypervisor else { return };
         let endpoint = SocketAddrV4::new(self.ips[ip].address, self.endpoint_port);

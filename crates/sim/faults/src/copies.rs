@@ -173,7 +173,7 @@ fn fork() -> Result<Option<Pid>> {
 }
 
 /// Waits for a child: returns its id, exit status and CPU time in milliseconds.
-#[expect(unsafe_code, reason = "neither the standard library nor rustix tells what a process has used")]
+#[expect(unsafe_code, reason = "neither the standard library nor rustix reports the CPU time of a child")]
 fn wait() -> Result<(Pid, ExitStatus, u64)> {
     let mut status = 0;
     // SAFETY: plain integers, for which zero is valid.

@@ -29,13 +29,13 @@ impl Site {
 }
 
 /// Machines that take this many times less time.
-fn paced(usual: Timings, speed: f64) -> Timings {
+fn paced(timings: Timings, speed: f64) -> Timings {
     let faster = |time: Duration| time.div_f64(speed);
     Timings {
-        boot: faster(usual.boot),
-        init: faster(usual.init),
-        join: faster(usual.join),
-        pod: faster(usual.pod),
+        boot: faster(timings.boot),
+        init: faster(timings.init),
+        join: faster(timings.join),
+        pod: faster(timings.pod),
     }
 }
 

@@ -62,7 +62,7 @@ pub trait Hypervisor: Send + Sync {
 pub struct HypervisorOptions {
     /// Port of every load balancer.
     pub endpoint_port: u16,
-    /// Machines take this many times less time than usual.
+    /// Factor by which machines are faster than their default timings.
     pub speed: f64,
 }
 

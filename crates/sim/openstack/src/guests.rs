@@ -116,7 +116,7 @@ pub(crate) fn console(_: &Cloud, server: &Object) -> String {
     )
 }
 
-/// Tells the hypervisor which guests stand behind which addresses: members of listeners behind VIPs and floating IPs,
+/// Reports to the hypervisor which guests serve which addresses: members of listeners behind VIPs and floating IPs,
 /// servers with a floating IP of their own, and those that claim an address.
 pub(crate) fn rebalance(cloud: &mut Cloud) {
     let Some(hypervisor) = cloud.hypervisor.clone() else { return };

@@ -308,7 +308,7 @@ impl Simulator {
     }
 }
 
-/// A call as it is counted: ids do not tell calls apart.
+/// A call as it is counted: calls that differ only in ids are one.
 fn counted(service: Service, method: &str, path: &str) -> String {
     let is_id = |part: &str| {
         let digits = part.chars().filter(|c| c.is_ascii_hexdigit()).count();

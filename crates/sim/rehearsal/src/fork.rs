@@ -29,7 +29,7 @@ const STUCK: Duration = Duration::from_secs(2 * 3600);
 /// machines that never become ready.
 const MAX_REPLACED: usize = 6;
 
-/// Tokens of pools are replaced as long as the pool exists: with the usual lifetime the copy would never be idle.
+/// Tokens of pools are replaced as long as the pool exists: with the default lifetime the copy would never be idle.
 const TOKEN_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The API group of infrastructure providers.

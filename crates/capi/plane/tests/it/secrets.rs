@@ -105,7 +105,7 @@ async fn whoever_may_not_read_a_secret_may_not_have_it_used() {
     assert!(refused.is_invalid() && text.contains("data: Forbidden"), "{text}");
     assert!(text.contains("operators/cloud") && text.contains(ALLOWED_NAMESPACES), "{text}");
     let unknown = create(&tenant, &config_map("a", "operators", "none")).await.expect_err("not theirs");
-    assert_eq!(unknown.to_string().replace("none", "cloud"), text, "what exists is not told");
+    assert_eq!(unknown.to_string().replace("none", "cloud"), text, "existence is not revealed");
 
     create(&tenant, &config_map("own", "team", "any")).await.expect("its own namespace");
     create(&tenant, &config_map("lent", "operators", "lent")).await.expect("its owner lends it");

@@ -70,8 +70,8 @@ impl Group<'_> {
             WorkersKind::Deployments => ("machineDeployment", "machine-deployment"),
             WorkersKind::Pools => ("machinePool", "machine-pool"),
         };
-        let usual = format!("{{{{ .cluster.name }}}}-{{{{ .{part}.topologyName }}}}-{{{{ .random }}}}");
-        let naming = if naming.is_empty() { &usual } else { naming };
+        let default = format!("{{{{ .cluster.name }}}}-{{{{ .{part}.topologyName }}}}-{{{{ .random }}}}");
+        let naming = if naming.is_empty() { &default } else { naming };
         let suffix = names::suffix(self.cluster, &[role, self.topology]);
         names::from_template(naming, self.cluster, Some((part, self.topology)), &suffix)
     }

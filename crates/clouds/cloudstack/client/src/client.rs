@@ -47,7 +47,7 @@ struct Exchange {
 }
 
 impl Client {
-    /// A client with the usual policy.
+    /// A client with the default policy.
     pub fn new(endpoint: Arc<Endpoint>, credentials: Arc<dyn CredentialSource>) -> Self {
         Self::with_policy(endpoint, credentials, Policy::default())
     }

@@ -45,10 +45,10 @@ fn server(uri: &Uri) -> Option<String> {
 
 /// The URL with the other scheme, where a connection failed because only one side speaks TLS.
 pub(crate) fn other_scheme(uri: &Uri, failure: &str) -> Option<String> {
-    let told = |parts: &[&str]| parts.iter().any(|part| failure.contains(part));
+    let names_one_of = |parts: &[&str]| parts.iter().any(|part| failure.contains(part));
     let scheme = match uri.scheme_str()? {
-        "https" if told(&["InvalidContentType", "corrupt message"]) => "http",
-        "http" if told(&["invalid HTTP version", "invalid HTTP"]) => "https",
+        "https" if names_one_of(&["InvalidContentType", "corrupt message"]) => "http",
+        "http" if names_one_of(&["invalid HTTP version", "invalid HTTP"]) => "https",
         _ => return None,
     };
     Some(format!("{scheme}://{}{}", server(uri)?, uri.path()))

@@ -36,7 +36,7 @@ pub enum Deployment {
 #[derive(Debug)]
 pub(crate) struct Deployments {
     /// How long they take, as far as it is known.
-    usual: Duration,
+    expected: Duration,
     jobs: BTreeMap<JobId, Job>,
 }
 
@@ -53,7 +53,7 @@ struct Job {
 
 impl Default for Deployments {
     fn default() -> Self {
-        Self { usual: SOONEST, jobs: BTreeMap::new() }
+        Self { expected: SOONEST, jobs: BTreeMap::new() }
     }
 }
 
@@ -62,7 +62,7 @@ impl Deployments {
     pub(crate) fn begin(&mut self, job: &JobId, machine: &VirtualMachineId) {
         self.jobs.retain(|_, job| job.begun.elapsed() <= REMEMBERED);
         let (begun, machine) = (Instant::now(), machine.clone());
-        let due = begun + self.usual;
+        let due = begun + self.expected;
         self.jobs.insert(job.clone(), Job { machine, begun, due, late: false, end: None });
     }
 
@@ -104,8 +104,8 @@ impl Deployments {
     pub(crate) fn ended(&mut self, job: &JobId, end: Deployment) -> Deployment {
         if let Some(job) = self.jobs.get_mut(job) {
             if let Deployment::Done(_) = end {
-                let took = if job.late { job.begun.elapsed() } else { self.usual * 9 / 10 };
-                self.usual = took.clamp(SOONEST, LATEST);
+                let took = if job.late { job.begun.elapsed() } else { self.expected * 9 / 10 };
+                self.expected = took.clamp(SOONEST, LATEST);
             }
             job.end = Some(end.clone());
         }
@@ -125,7 +125,7 @@ mod tests {
     /// Has machines deployed one after the other; how many questions each costs, and how late its end is heard.
     async fn questions(seconds: &[u64]) -> Vec<(u32, u64)> {
         let mut deployments = Deployments::default();
-        let mut told = Vec::new();
+        let mut questions = Vec::new();
         for (number, seconds) in seconds.iter().enumerate() {
             let (job, takes) = (JobId::from(number.to_string().as_str()), Duration::from_secs(*seconds));
             deployments.begin(&job, &"vm".into());
@@ -142,9 +142,9 @@ mod tests {
                 deployments.goes_on(&job);
             }
             assert_eq!(deployments.known(&job), Some(done()), "the end is remembered");
-            told.push((asked, (begun.elapsed() - takes).as_secs()));
+            questions.push((asked, (begun.elapsed() - takes).as_secs()));
         }
-        told
+        questions
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,7 +43,7 @@ fn candidates(network: &ObjectMeta) -> Vec<&str> {
 }
 
 /// A machine of a network that is not expunged yet. Its boot data can be read until then, whoever may list it. If none of
-/// those that are asked for is there, the deletion of the network tells whether another one holds it.
+/// those that are asked for is there, deleting the network shows whether another one holds it.
 pub(crate) async fn held_by(network: &ObjectMeta, access: &Access) -> Result<Option<String>, Error> {
     for id in candidates(network) {
         let question = GetVirtualMachineUserData { virtualmachineid: id.into() };

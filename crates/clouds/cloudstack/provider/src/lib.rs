@@ -89,7 +89,7 @@ pub mod annotation {
     /// On CloudStackIsolatedNetworks: the last deletion of the network that CloudStack refused.
     pub const DELETE_REFUSED: &str = "capstan.dev/cloudstack-delete-refused";
     /// On CloudStackMachines: ids of the data disks that the machine was ordered with, separated by commas. CloudStack does
-    /// not tell any more once the machine is destroyed.
+    /// not report them any more once the machine is destroyed.
     pub const DISKS: &str = "capstan.dev/cloudstack-disks";
     /// On CloudStackMachines: the job that deploys the machine.
     pub const DEPLOY_JOB: &str = "capstan.dev/cloudstack-deploy-job";

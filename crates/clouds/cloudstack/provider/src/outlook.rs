@@ -98,7 +98,7 @@ impl Access {
 /// What the project or account has left. Roles need not allow to ask.
 async fn left(access: &Access) -> Result<Quota, String> {
     let explain = |error: capstan_cloudstack_client::Error| access.explain(&error).text();
-    let nobody = || "the keys do not tell whose limits hold".to_owned();
+    let nobody = || "the credentials do not identify a project or account".to_owned();
     let owner = &access.owner;
     if let Some(project) = &owner.projectid {
         let question = ListProjects { id: Some(project.clone()), ..ListProjects::default() };

@@ -69,7 +69,7 @@ impl fmt::Display for Exceeded {
 /// What the limits leave for one order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Headroom {
-    /// What was left when the cloud was asked; `None` if it does not tell.
+    /// What was left when the cloud was asked; `None` if it does not report it.
     quota: Option<Quota>,
     /// What others ordered since.
     taken: Amounts,
@@ -118,7 +118,7 @@ struct Reserved {
 /// What an account has left, as it was last reported.
 #[derive(Debug, Default)]
 pub(crate) struct QuotaGauge {
-    /// When it was asked; `None` in the answer if the cloud does not tell.
+    /// When it was asked; `None` in the answer if the cloud does not report it.
     asked: Option<(Instant, Option<Quota>)>,
     /// Orders since, by the key of whoever makes them.
     orders: BTreeMap<String, Reserved>,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cloud_that_tells_nothing_is_left_to_refuse() {
+    async fn a_cloud_that_reports_nothing_is_left_to_refuse() {
         let mut gauge = QuotaGauge::default();
         assert_eq!(
             gauge.observe("a", &machine(), &machine(), async { None }).await.refuses(&machine()),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_tells_ours_from_others_and_from_what_has_none() {
+    fn a_mark_distinguishes_ours_from_others_and_from_what_has_none() {
         let ours = description("ns", "c", "m1");
         assert_eq!(owner(&ours, "m1"), Owner::Ours);
         assert_eq!(owner(&ours, "m2"), Owner::Foreign);

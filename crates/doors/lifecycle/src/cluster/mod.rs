@@ -51,7 +51,7 @@ pub struct Settings {
 /// The controller of clusters.
 pub struct Clusters {
     clouds: Clouds,
-    /// Tells whether somebody answers at a cluster's endpoint before there is a cluster.
+    /// Checks whether anything answers at a cluster's endpoint before there is a cluster.
     dial: Arc<dyn Dial>,
     settings: Settings,
     /// Machine configs that were found valid, by cluster: what the answer was about.

@@ -15,7 +15,7 @@ const DEFAULT: &str = "default";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const VOLUME: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Tokens are renewed hourly; the extra seconds tell these volumes from others.
+/// Tokens are renewed hourly; the extra seconds identify these volumes, as upstream.
 const TOKEN_SECONDS: u32 = 3607;
 /// The default account of a new namespace is created a moment after it.
 const ATTEMPTS: usize = 10;

@@ -166,7 +166,7 @@ impl FlowControl {
 }
 
 impl Classification {
-    /// Adds the headers that tell clients how they were classified.
+    /// Adds the headers that name the flow schema and the priority level.
     pub fn set_headers(&self, headers: &mut HeaderMap) {
         for (name, uid) in [
             ("x-kubernetes-pf-flowschema-uid", &self.schema),

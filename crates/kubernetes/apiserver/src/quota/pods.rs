@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_tell_pods_apart() {
+    fn scopes_distinguish_pods() {
         let cases = [
             ("Terminating", json!({"activeDeadlineSeconds": 5}), true),
             ("NotTerminating", json!({"activeDeadlineSeconds": 5}), false),

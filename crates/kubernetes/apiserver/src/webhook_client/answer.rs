@@ -22,8 +22,8 @@ pub(super) fn read(head: &Parts, body: &[u8], most: usize) -> Result<Value, Stri
         ));
     }
     if !(200..=206).contains(&head.status.as_u16()) {
-        let told = parsed.ok().and_then(|status| failure(&status));
-        return Err(told.unwrap_or_else(|| unexpected(head, body)));
+        let reported = parsed.ok().and_then(|status| failure(&status));
+        return Err(reported.unwrap_or_else(|| unexpected(head, body)));
     }
     if body.is_empty() {
         let content_type = content_type(head).unwrap_or("application/json");

@@ -18,7 +18,7 @@ fn secret(name: &str, labels: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_watch_tells_what_happens_in_order_and_can_be_resumed() {
+async fn a_watch_reports_events_in_order_and_can_be_resumed() {
     let client = Client::start().await;
     let (_, list) = client.get(SECRETS).await;
     let from = list["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
@@ -208,15 +208,15 @@ async fn a_client_of_the_same_process_gets_the_events_that_others_read() {
             format!("{initial}&labelSelector=on%3Dyes"),
         ] {
             let path = format!("{}&{query}", of_version(version));
-            let told = events(local(&transport, "application/json", &path).await).await;
-            assert_eq!(told, lines(local(&transport, "application/json", &path).await).await, "{path}");
-            assert!(!told.is_empty(), "{path}");
-            assert!(told.iter().all(|event| event["object"]["apiVersion"] == format!("it.test/{version}")));
-            kinds.extend(told.iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()));
+            let received = events(local(&transport, "application/json", &path).await).await;
+            assert_eq!(received, lines(local(&transport, "application/json", &path).await).await, "{path}");
+            assert!(!received.is_empty(), "{path}");
+            assert!(received.iter().all(|event| event["object"]["apiVersion"] == format!("it.test/{version}")));
+            kinds.extend(received.iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()));
         }
     }
     for kind in ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"] {
-        assert!(kinds.iter().any(|told| told == kind), "{kind}");
+        assert!(kinds.iter().any(|received| received == kind), "{kind}");
     }
 
     // What the history has lost is an error on both ways, and so is to fall behind.

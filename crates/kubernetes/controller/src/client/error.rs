@@ -77,8 +77,8 @@ fn shortened(mut text: String, most: usize) -> String {
 /// A refusal for now, with what it is about: which budget forbids an eviction is only in its cause.
 fn with_causes(code: u16, message: String, causes: &[RawCause]) -> String {
     let causes = causes.iter().take(MOST_CAUSES);
-    let untold = causes.filter(|cause| code == 429 && !message.contains(&cause.message));
-    untold.fold(message.clone(), |text, cause| format!("{text} {}", cause.message))
+    let missing = causes.filter(|cause| code == 429 && !message.contains(&cause.message));
+    missing.fold(message.clone(), |text, cause| format!("{text} {}", cause.message))
 }
 
 impl ApiError {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_happened_is_told_from_what_did_not() {
+    fn what_may_have_happened_is_distinguished_from_what_did_not() {
         let answered = |code, reason: &str| ApiError::status(code, reason, "");
         for (error, ambiguous) in [
             (answered(504, "Timeout"), true),

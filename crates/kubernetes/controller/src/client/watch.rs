@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_told_apart_however_they_are_written_and_arrive() {
+    async fn events_are_distinguished_however_they_are_written_and_arrive() {
         let compact = "{\"type\":\"ADDED\",\"object\":{\"name\":\"a\"}}\n\n\
                        {\"type\":\"MODIFIED\",\"object\":{\"name\":\"b}\\\"{\"}}\r\n";
         let indented = "{\n \"type\": \"ADDED\",\n \"object\": {\n  \"name\": \"a\"\n }\n}\

@@ -173,11 +173,11 @@ async fn time_beside(others: usize) -> Duration {
     let workloads: Arc<dyn Workloads> = Arc::new(clusters);
     let mut runtime =
         Runtime::with_workloads(management.clone(), env.clone(), Options::default(), Some(workloads));
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     runtime.add(Asks);
     runtime.caches().listen::<ConfigMap>(move |change| {
         if change.new.as_ref().is_some_and(|object| asked(object) == OFTEN) {
-            let _ = tell.send(change.key.name.clone());
+            let _ = sender.send(change.key.name.clone());
         }
     });
     runtime.start();
@@ -185,7 +185,7 @@ async fn time_beside(others: usize) -> Duration {
     tokio::time::sleep(Duration::from_secs(7)).await;
     let added = Instant::now();
     add("healthy", HEALTHY).await;
-    assert_eq!(told.recv().await.as_deref(), Some("healthy"));
+    assert_eq!(receiver.recv().await.as_deref(), Some("healthy"));
     let took = added.elapsed();
     runtime.stop().await;
     took

@@ -178,7 +178,7 @@ impl Operation {
         u8::try_from(percent.min(99)).unwrap_or(99)
     }
 
-    /// How long it will still take, if earlier operations tell: the medians of the steps that are left, less what
+    /// How long it will still take, if earlier operations are recorded: the medians of the steps that are left, less what
     /// of the running ones has passed.
     pub fn time_left(&self, history: &History, now: Timestamp) -> Option<SignedDuration> {
         if self.is_over() {

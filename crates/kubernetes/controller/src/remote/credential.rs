@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plugin_is_told_whom_it_is_for_and_believed_until_it_expires() {
+    async fn a_plugin_receives_its_cluster_and_is_trusted_until_it_expires() {
         let script = r#"echo "$KUBERNETES_EXEC_INFO" | grep -q '"server":"https://there"' || exit 1
             printf '{"kind":"ExecCredential","status":{"token":"%s","expirationTimestamp":"1970-01-01T00:20:00Z"}}' "$SAID""#;
         let (env, seconds) = clock();

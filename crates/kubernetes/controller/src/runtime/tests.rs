@@ -25,7 +25,7 @@ struct Secret {
 
 object!(Secret, "" / "v1", "Secret", "secrets", Namespaced);
 
-/// Tells which objects it looks at.
+/// Reports which objects it observes.
 struct Looks(mpsc::UnboundedSender<String>);
 
 impl Controller for Looks {
@@ -296,7 +296,7 @@ async fn a_reconcile_that_panics_is_counted_and_tried_again() {
     runtime.stop().await;
 }
 
-/// Tells whether the Secret of a name is there.
+/// Reports whether the Secret of a name is there.
 struct Needs(mpsc::UnboundedSender<bool>);
 
 impl Controller for Needs {
@@ -324,16 +324,16 @@ impl Controller for Needs {
 #[tokio::test]
 async fn who_asked_for_something_that_is_not_there_looks_again_when_it_appears() {
     let world = World::new().await;
-    let (needs, mut told) = mpsc::unbounded_channel();
+    let (needs, mut found) = mpsc::unbounded_channel();
     let mut runtime = Runtime::new(world.client.clone(), Env::system(), Options::default());
     runtime.add(Needs(needs)).start();
     world.create("a", "needy", &[]).await;
-    assert_eq!(told.recv().await, Some(false), "nobody has made it yet");
+    assert_eq!(found.recv().await, Some(false), "nobody has made it yet");
     for (namespace, name) in [("b", "wanted"), ("a", "another"), ("a", "wanted")] {
         let secret = Secret { metadata: ObjectMeta::named(namespace, name) };
         world.client.create_object(&secret).await.expect("created");
     }
-    let next = tokio::time::timeout(Duration::from_secs(30), told.recv()).await;
+    let next = tokio::time::timeout(Duration::from_secs(30), found.recv()).await;
     assert_eq!(next.expect("nobody looks"), Some(true), "nothing else wakes it");
 }
 

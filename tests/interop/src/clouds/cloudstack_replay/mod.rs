@@ -247,7 +247,7 @@ impl Replay<'_> {
         Ok(response)
     }
 
-    /// Sends cases about HTTP itself, whose names and paths tell what is changed in the request.
+    /// Sends cases about HTTP itself, whose names and paths say what is changed in the request.
     async fn send_raw(&mut self, case: &Case) -> Result<http::Response<bytes::Bytes>> {
         let path = case.path.clone().unwrap_or_default();
         let method = case.method.as_deref().unwrap_or("GET");

@@ -57,7 +57,7 @@ impl Golden {
         self.state("[Test] Final state")
     }
 
-    /// The initial world. The recording does not tell which template a set was created from. Sets were created in
+    /// The initial world. The recording does not name the template that a set was created from. Sets were created in
     /// order, one template each, and the deployment uses the one after the first set's, or after the second's if the
     /// template changed during the rollout.
     pub fn world(&self, planner: Planner) -> Result<World> {

@@ -111,7 +111,7 @@ pub struct ListVirtualMachines {
     pub affinitygroupid: Option<AffinityGroupId>,
     /// With *any* of these tags.
     pub tags: Vec<TagPair>,
-    /// What to tell: `min` spares the server the rest, `nics` adds interfaces.
+    /// What to return: `min` spares the server the rest, `nics` adds interfaces.
     pub details: Vec<String>,
     /// Whose.
     #[serde(flatten)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::loose;
 
-/// How a server is set up, as far as it tells users.
+/// How a server is set up, as far as users may see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capability {
     /// Release, such as `4.22.1.1`.

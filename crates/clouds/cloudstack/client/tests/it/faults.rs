@@ -77,7 +77,7 @@ async fn a_job_that_never_ends_is_given_up_with_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_keys_are_told_from_missing_rights_and_new_ones_are_used_at_once() {
+async fn refused_keys_are_distinguished_from_missing_rights_and_new_ones_are_used_at_once() {
     let world = World::new(Settings::default()).await;
     let lacking = world.client.list(&capstan_cloudstack_client::commands::ListDomains::default()).await;
     assert_eq!(lacking.unwrap_err().class(), Class::Permission, "the stock role has no listDomains");

@@ -66,10 +66,10 @@ impl Controller for CloudStackClusters {
             change.latest().and_then(|cluster| infrastructure_of(cluster)).into_iter().collect()
         });
         watches.related::<CloudStackIsolatedNetwork>(|change, caches| {
-            let told = |network: &Arc<CloudStackIsolatedNetwork>| {
+            let relevant = |network: &Arc<CloudStackIsolatedNetwork>| {
                 (network.spec.control_plane_endpoint.clone(), network.status.ready)
             };
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             change.latest().and_then(|network| of_member(&network.metadata, caches)).into_iter().collect()

@@ -58,9 +58,9 @@ fn each_entry_gets_an_object_and_one_without_an_entry_loses_its() {
     assert_eq!(effects.len(), 2, "{effects:?}");
     assert!(effects[0].starts_with("create") && effects[0].contains(&names::failure_domain_object("b", "c")));
     assert!(effects[1].starts_with("delete") && effects[1].contains(&names::failure_domain_object("z", "c")));
-    let told: Vec<&str> =
+    let reported: Vec<&str> =
         decision.object.status.failure_domains.0.iter().map(|domain| domain.name.as_str()).collect();
-    assert_eq!(told, ["a", "b"]);
+    assert_eq!(reported, ["a", "b"]);
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn control_planes_live_where_the_endpoint_reaches_them() {
     for (says, networks, wanted) in rows {
         let seen = Seen { endpoint: endpoint(), networks, ..seen(domains()) };
         let decision = decided(object(&["a", "b"]), seen);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             decision.object.status.failure_domains.0.iter().map(|domain| domain.control_plane).collect();
-        assert_eq!(told, wanted.map(Some), "{says}");
+        assert_eq!(reported, wanted.map(Some), "{says}");
     }
 }
 

@@ -72,8 +72,8 @@ impl Controller for FailureDomains {
         watches.owned::<CloudStackAffinityGroup>();
         // A failure domain may wait for the network of another.
         watches.related::<CloudStackIsolatedNetwork>(|change, caches| {
-            let told = |network: &Arc<CloudStackIsolatedNetwork>| network.status.ready;
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            let relevant = |network: &Arc<CloudStackIsolatedNetwork>| network.status.ready;
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             let domains = change.latest().and_then(|network| {

@@ -83,7 +83,7 @@ fn it_is_ready_when_its_network_is() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told_and_looked_at_again() {
+fn obstacles_are_reported_and_retried() {
     let cause = CloudError::new(code::NOT_FOUND, "ZoneNotFound", "there is no zone");
     let decision = decided(object(), seen(Some(Err(cause))));
     let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");

@@ -94,7 +94,7 @@ impl Identity {
         uids.insert(cluster.metadata.uid.clone());
         let mut known = Self { tags: BTreeSet::new(), uids, taken_over };
         known.tags = known.uids.iter().map(|uid| key(&names::cluster_tag(uid))).collect();
-        // Who wrote the object did not record under which uid, so what it records in the cloud has to tell.
+        // Who wrote the object did not record under which uid, so what it records in the cloud decides.
         if made.clusters.is_empty() {
             let host = object.spec.control_plane_endpoint.host.parse::<IpAddr>().ok();
             let endpoint = addresses.iter().find(|address| host == Some(address.ipaddress));

@@ -13,7 +13,7 @@ use capstan_controller::{Call, Failure, Look, Wait};
 use capstan_object::ConditionStatus::{False, True, Unknown};
 use capstan_object::Conditions;
 
-use super::allowed::{EVERYBODY, allowed};
+use super::allowed::{EVERYBODY, allowed, api_port};
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
 use super::mark::{self, is_ours};

@@ -77,8 +77,8 @@ pub(super) fn delete(
     // Reported while the object exists: its events go with the finalizer.
     let kept = if keep { kept(look, observed) } else { Vec::new() };
     let message = format!("kept, as {} asks: {}", annotation::KEEP_LOAD_BALANCERS, kept.join(", "));
-    let told = look.object.status.conditions.condition(condition::READY);
-    if !kept.is_empty() && told.is_none_or(|told| told.message != message) {
+    let reported = look.object.status.conditions.condition(condition::READY);
+    if !kept.is_empty() && reported.is_none_or(|reported| reported.message != message) {
         for one in kept {
             decision.note(Note::normal("LoadBalancerKept", "Delete", one));
         }

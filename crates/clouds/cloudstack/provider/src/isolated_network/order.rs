@@ -106,8 +106,8 @@ fn unfit(offering: &NetworkOffering, in_vpc: bool) -> Option<String> {
     let offers = |name: &str| offering.service.iter().any(|service| service.name.eq_ignore_ascii_case(name));
     let lacking: Vec<&str> =
         services(offering, in_vpc).iter().copied().filter(|name| !offers(name)).collect();
-    let told = !offering.service.is_empty() && !lacking.is_empty();
-    told.then(|| format!("has no {}", lacking.join(" and no ")))
+    let lacks = !offering.service.is_empty() && !lacking.is_empty();
+    lacks.then(|| format!("has no {}", lacking.join(" and no ")))
 }
 
 impl NetworkOrder {

@@ -91,8 +91,8 @@ fn look(
 /// No network is there, and an offering to make it from.
 fn absent() -> ObservedNetwork {
     let named = |id: &str, name: &str| read(json!({"id": id, "name": name}));
-    let usual = "DefaultIsolatedNetworkOfferingWithSourceNatService";
-    let offerings = vec![named("o2", &format!("{usual}-2")), named("o1", usual), named("o3", "fast")];
+    let default = "DefaultIsolatedNetworkOfferingWithSourceNatService";
+    let offerings = vec![named("o2", &format!("{default}-2")), named("o1", default), named("o3", "fast")];
     ObservedNetwork {
         offerings: Arc::new(offerings),
         owner: Owner::project("p1".into()),
@@ -459,7 +459,7 @@ fn tags_of_the_uid_before_a_move_are_our_own() {
     let observed = ObservedNetwork { network: Some(network), ..ObservedNetwork::default() };
     assert_eq!(calls(&decide(&look(moved, cluster(), observed))), ["delete-network n1"]);
 
-    // From CAPC: nobody recorded the uid, and the address of the endpoint tells it.
+    // From CAPC: nobody recorded the uid, and the address of the endpoint identifies it.
     let mut from_capc = object();
     from_capc.spec.id = "n1".to_owned();
     from_capc.spec.control_plane_endpoint.host = IP.to_owned();
@@ -610,7 +610,7 @@ fn whoever_comes_to_a_network_that_has_no_tags_yet_marks_it_for_both() {
 }
 
 #[test]
-fn a_network_that_vanished_is_told_and_not_made_again() {
+fn a_network_that_vanished_is_reported_and_not_made_again() {
     let mut settled = object();
     settled.spec.id = "n1".to_owned();
     let decision = decide(&look(settled, cluster(), ObservedNetwork::default()));
@@ -780,24 +780,24 @@ fn tags_that_could_not_be_put_are_looked_up_before_the_next_try() {
 
 #[test]
 fn nothing_is_ordered_that_the_account_or_the_zone_has_too_little_for() {
-    let told = |look: &Look<IsolatedNetworks>| {
+    let message = |look: &Look<IsolatedNetworks>| {
         let decision = decide(look);
         assert!(calls(&decision).is_empty());
-        decision.object.status.conditions.condition(condition::READY).expect("told").message.clone()
+        decision.object.status.conditions.condition(condition::READY).expect("a condition").message.clone()
     };
     let left =
         |addresses| Headroom::of(Quota { ipavailable: Some(Amount::Limited(addresses)), ..Quota::default() });
     let mut look_at = look(object(), cluster(), absent());
     look_at.seen.headroom = Some(left(0));
-    assert!(told(&look_at).starts_with("E-CS-QUOTA: public addresses needed: 1"));
+    assert!(message(&look_at).starts_with("E-CS-QUOTA: public addresses needed: 1"));
     look_at.seen.headroom = Some(left(1));
     assert_eq!(calls(&decide(&look_at)), ["create-network net"]);
     look_at.seen.no_address = true;
-    assert!(told(&look_at).starts_with("E-CS-CAPACITY: no public address of the zone is free"));
+    assert!(message(&look_at).starts_with("E-CS-CAPACITY: no public address of the zone is free"));
     let fresh =
         ObservedNetwork { network: Some(ours(BOTH)), exits: vec![exit()], ..ObservedNetwork::default() };
     let mut address = look(object(), cluster(), fresh);
     assert_eq!(calls(&decide(&address)), ["take-address for n1"]);
     address.seen.headroom = Some(left(0));
-    assert!(told(&address).starts_with("E-CS-QUOTA: public addresses needed: 1"));
+    assert!(message(&address).starts_with("E-CS-QUOTA: public addresses needed: 1"));
 }

@@ -26,7 +26,7 @@ pub enum Namesake {
     Another(VirtualMachineId),
 }
 
-/// Looks for a machine by its name, and tells it from others by its sign.
+/// Looks for a machine by its name, and identifies it by its sign.
 pub(super) async fn look_up(name: &str, sign: &Sign, access: &Access) -> Result<Namesake, Error> {
     let question = ListVirtualMachines {
         name: Some(name.to_owned()),

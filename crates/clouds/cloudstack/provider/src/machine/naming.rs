@@ -56,7 +56,7 @@ pub(crate) fn is_of(meta: &ObjectMeta, vm: &str) -> bool {
     vm == meta.name || number.is_some_and(|number| number <= attempt(meta) && name(&meta.name, number) == vm)
 }
 
-/// The machine ran once. The status tells, and what survives when a move or a restore drops it.
+/// The machine ran once. The status shows it, and so does what survives when a move or a restore drops it.
 pub(super) fn ran(object: &CloudStackMachine, machine: Option<&Machine>) -> bool {
     let has = |id: Option<&str>| id.is_some_and(|id| !id.is_empty());
     object.status.initialization.provisioned == Some(true)

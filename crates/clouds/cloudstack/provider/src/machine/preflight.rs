@@ -1,4 +1,4 @@
-//! Whether an image fits what a machine shall be, as far as its name and settings tell before it boots.
+//! Whether an image fits what a machine shall be, as far as its name and settings show before it boots.
 
 use std::collections::BTreeMap;
 

@@ -77,7 +77,7 @@ pub(super) struct Sign {
     user_data: Option<UserData>,
     /// The boot data is that of the order: other user data is another machine's.
     certain: bool,
-    /// What people are shown has to do where user data does not tell.
+    /// Compared if the user data does not decide.
     display_name: Option<String>,
 }
 

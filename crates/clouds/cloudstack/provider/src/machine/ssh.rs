@@ -77,8 +77,8 @@ pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMach
         && !object.metadata.is_deleting()
         && is_wanted(seen)
         && vm.state == Some(MachineState::Running);
-    let told = object.status.conditions.condition(FORWARDED);
-    let failed = told.is_some_and(|told| told.reason == FORWARD_FAILED);
+    let reported = object.status.conditions.condition(FORWARDED);
+    let failed = reported.is_some_and(|reported| reported.reason == FORWARD_FAILED);
     (ends || begins).then(|| Question {
         address: address.to_owned(),
         // A load balancer on the port is rare enough to be looked for only after a refusal.
@@ -87,7 +87,7 @@ pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMach
     })
 }
 
-fn tell(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: ConditionState) {
+fn report(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: ConditionState) {
     set_state(look, &mut decision.object.status.conditions, FORWARDED, verdict, None);
 }
 
@@ -105,7 +105,7 @@ pub(super) fn keep(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decisio
             Ending::Wait(_) => {
                 decision.again_in(PATIENCE);
             }
-            Ending::Nothing => tell(look, decision, ConditionState::new(False, "NotWanted", "")),
+            Ending::Nothing => report(look, decision, ConditionState::new(False, "NotWanted", "")),
         },
         (true, false) => begin(look, vm, decision),
     }
@@ -118,13 +118,13 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
              isolated networks forward ports",
             annotation::SSH_FORWARDING
         );
-        return tell(look, decision, ConditionState::new(False, "NoAddress", message));
+        return report(look, decision, ConditionState::new(False, "NoAddress", message));
     };
     let ssh = match &look.seen.ssh {
         Some(Ok(ssh)) => ssh,
         Some(Err(cause)) => {
             decision.again_in(PATIENCE);
-            return tell(look, decision, ConditionState::new(False, FORWARD_FAILED, cause.text()));
+            return report(look, decision, ConditionState::new(False, FORWARD_FAILED, cause.text()));
         }
         None => return,
     };
@@ -134,7 +134,7 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
         None => {
             let Some(port) = port(ssh) else {
                 let message = format!("no port from {FIRST_PORT} up is free on {host}: delete rules there");
-                return tell(look, decision, ConditionState::new(False, FORWARD_FAILED, message));
+                return report(look, decision, ConditionState::new(False, FORWARD_FAILED, message));
             };
             let (address, id) = (address.to_owned(), vm.id.to_string());
             MachineCall::Forward { address, id, port: Some(port), open }
@@ -143,14 +143,14 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
             MachineCall::OpenFirewall { address: address.to_owned(), port, cidrs }
         }
         Some(port) => {
-            return tell(look, decision, ConditionState::new(True, "Forwarded", format!("{host}:{port}")));
+            return report(look, decision, ConditionState::new(True, "Forwarded", format!("{host}:{port}")));
         }
     };
     let verdict = match failure_of(look, &call) {
         Some(failure) => ConditionState::new(False, FORWARD_FAILED, failure.error.to_string()),
         None => ConditionState::new(False, "Forwarding", ""),
     };
-    tell(look, decision, verdict);
+    report(look, decision, verdict);
     decision.call(call);
 }
 

@@ -44,7 +44,7 @@ fn forwarded(to: &[(&str, u16)]) -> AddressRules {
     AddressRules { forwarded: to.iter().map(rule).collect(), ..AddressRules::default() }
 }
 
-fn told(mut machine: CloudStackMachine, status: ConditionStatus, reason: &str) -> CloudStackMachine {
+fn with_condition(mut machine: CloudStackMachine, status: ConditionStatus, reason: &str) -> CloudStackMachine {
     machine.status.conditions.push(Condition {
         kind: FORWARDED.to_owned(),
         status,
@@ -104,8 +104,8 @@ fn a_machine_that_is_forwarded_says_where_and_others_are_let_in_first() {
         let seen = observed(true, cidrs, Ok(SshRules { rules, before: Vec::new() }));
         let decision = decide(&look(provisioned(), seen));
         assert_eq!(calls(&decision), wanted, "{says}");
-        let told = decision.object.status.conditions.condition(FORWARDED).expect("told");
-        assert_eq!(told.is_true().then_some(told.message.as_str()), at, "{says}");
+        let reported = decision.object.status.conditions.condition(FORWARDED).expect("a condition");
+        assert_eq!(reported.is_true().then_some(reported.message.as_str()), at, "{says}");
     }
 }
 
@@ -114,7 +114,7 @@ fn forwarding_ends_with_what_let_packets_in_when_it_is_not_wanted_or_the_machine
     let rules =
         || AddressRules { openings: openings(&[2225, 6443]), ..forwarded(&[("v1", 2225), ("v2", 2226)]) };
     let ended = ["close-firewall a1 f2225", "unforward-ssh a1 to v1"];
-    let known = || told(provisioned(), ConditionStatus::True, "Forwarded");
+    let known = || with_condition(provisioned(), ConditionStatus::True, "Forwarded");
     let ssh = |rules| Ok(SshRules { rules, before: Vec::new() });
     assert_eq!(calls(&decide(&look(known(), observed(false, "", ssh(rules()))))), ended);
     assert_eq!(calls(&decide(&look(deleted(known()), observed(true, "", ssh(rules()))))), ended);
@@ -130,7 +130,7 @@ fn forwarding_ends_with_what_let_packets_in_when_it_is_not_wanted_or_the_machine
 
 #[test]
 fn a_machine_does_not_go_before_its_port_if_the_cloud_may_answer_soon() {
-    let known = || deleted(told(provisioned(), ConditionStatus::True, "Forwarded"));
+    let known = || deleted(with_condition(provisioned(), ConditionStatus::True, "Forwarded"));
     for (code, wanted) in [(code::UNREACHABLE, vec![]), (code::PERMISSION, vec!["destroy-vm v1"])] {
         let cause = CloudError::new(code, "Reason", "no");
         let decision = decide(&look(known(), observed(true, "", Err(cause))));
@@ -146,8 +146,8 @@ fn rules_are_asked_for_only_when_something_depends_on_them() {
         let Instance::There { machine, .. } = &seen.instance else { panic!("there") };
         question(object, &seen, machine).map(|question| (question.balanced, question.openings))
     };
-    let known = told(provisioned(), ConditionStatus::True, "Forwarded");
-    let failed = told(provisioned(), ConditionStatus::False, "ForwardFailed");
+    let known = with_condition(provisioned(), ConditionStatus::True, "Forwarded");
+    let failed = with_condition(provisioned(), ConditionStatus::False, "ForwardFailed");
     assert_eq!(asked(&provisioned(), false, "", "Running"), None, "not wanted");
     assert_eq!(asked(&known, true, "", "Running"), None, "as it should be");
     assert_eq!(asked(&provisioned(), true, "", "Stopped"), None, "it does not run");

@@ -70,7 +70,7 @@ pub(super) async fn disks(
 }
 
 /// Those of the recorded disks that are still there, that no machine has and that nobody tagged. Users can write the record,
-/// so that a volume with another name than CloudStack gives to disks of machines does not count. Nothing tells a disk that
+/// so that a volume with another name than CloudStack gives to disks of machines does not count. Nothing distinguishes a disk that
 /// was detached before somebody destroyed the machine from one that the destruction detached: a tag on it says that it is
 /// kept.
 async fn left(object: &CloudStackMachine, access: &Access) -> Result<Vec<VolumeId>, Error> {

@@ -210,7 +210,7 @@ fn an_order_that_was_taken_is_on_the_object_before_anything_else() {
 }
 
 #[test]
-fn the_state_of_the_machine_is_told() {
+fn the_state_of_the_instance_is_reported() {
     let unreachable = CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
     let rows = [
         (
@@ -527,8 +527,8 @@ fn a_deployment_that_found_no_host_is_a_matter_of_capacity() {
         ("internal error (530): Unable to create a deployment for VM[User|i-2-3-VM]", code::CAPACITY),
         ("internal error (530): Unable to orchestrate the start of VM instance {}.", code::DEPLOY),
     ] {
-        let (told, text) = deployment_error(&object, message);
-        assert_eq!(told, code, "{message}");
+        let (reported, text) = deployment_error(&object, message);
+        assert_eq!(reported, code, "{message}");
         assert!(text.starts_with(&format!("{code}: {message}")), "{text}");
         assert_eq!(text.contains("failure domain fd-1"), code == code::CAPACITY, "{text}");
     }
@@ -540,9 +540,9 @@ fn a_machine_that_ran_stays_as_it_was_last_seen_while_the_cloud_does_not_answer(
     assert!(running.status.ready);
     let cause = CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
     let silent = decide(&look(running.clone(), seen(Instance::Unknown(cause)))).object;
-    let told = silent.status.conditions.condition(CLOUD_REACHABLE).cloned().expect("a condition");
-    assert_eq!((told.status, told.reason.as_str()), (ConditionStatus::False, "CloudUnreachable"));
-    assert!(told.message.starts_with("E-CS-UNREACHABLE: no answer"), "{}", told.message);
+    let reported = silent.status.conditions.condition(CLOUD_REACHABLE).cloned().expect("a condition");
+    assert_eq!((reported.status, reported.reason.as_str()), (ConditionStatus::False, "CloudUnreachable"));
+    assert!(reported.message.starts_with("E-CS-UNREACHABLE: no answer"), "{}", reported.message);
     assert!(silent.status.ready && silent.status.conditions.is_condition_true(condition::READY));
     assert_eq!(silent.status.instance_state, running.status.instance_state);
     let again = decide(&look(silent, seen(vm("Running")))).object;

@@ -65,8 +65,8 @@ impl Controller for MachineTemplates {
         watches.read::<CloudStackCluster>();
         watches.read::<CloudStackFailureDomain>();
         watches.related::<Cluster>(|change: &Change<Cluster>, caches| {
-            let told = |cluster: &Arc<Cluster>| cluster.status.initialization.infrastructure_provisioned;
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            let relevant = |cluster: &Arc<Cluster>| cluster.status.initialization.infrastructure_provisioned;
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             let Some(cluster) = change.latest() else { return Vec::new() };

@@ -56,16 +56,16 @@ async fn put_keys(world: &World<'_>, keys: &Credentials) -> Result<(), Violation
 }
 
 #[test]
-fn wrong_keys_are_told_by_secret_and_field_and_right_ones_are_used_at_once() {
+fn wrong_keys_are_reported_by_secret_and_field_and_right_ones_are_used_at_once() {
     fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let right = cloud.simulator.credentials("capstan").map_err(failed)?;
             let wrong = Credentials { secret_key: "not-the-secret".to_owned(), ..right.clone() };
             put_keys(world, &wrong).await?;
             world.pass(Duration::from_secs(20)).await?;
-            let told = cluster(world)?;
-            says(&told, &["False", "E-CS-CREDENTIALS", "default/cloudstack-credentials", "secret-key"])?;
-            if told.to_string().contains("not-the-secret") || told.to_string().contains(&right.api_key) {
+            let reported = cluster(world)?;
+            says(&reported, &["False", "E-CS-CREDENTIALS", "default/cloudstack-credentials", "secret-key"])?;
+            if reported.to_string().contains("not-the-secret") || reported.to_string().contains(&right.api_key) {
                 return Err(Violation::new("S13", "a key is shown"));
             }
             put_keys(world, &right).await
@@ -75,7 +75,7 @@ fn wrong_keys_are_told_by_secret_and_field_and_right_ones_are_used_at_once() {
 }
 
 #[test]
-fn a_cloud_without_room_is_told_and_used_when_there_is_some_again() {
+fn a_cloud_without_capacity_is_reported_and_used_when_there_is_some_again() {
     fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             cloud.simulator.inject(Fault::NoCapacity).map_err(failed)?;
@@ -265,7 +265,7 @@ fn an_address_that_somebody_releases_is_taken_again_within_a_minute_with_all_tha
 }
 
 #[test]
-fn an_api_url_without_its_end_is_told_with_the_url_to_try() {
+fn an_api_url_without_its_end_is_reported_with_the_url_to_try() {
     fn mishap<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let put = |url: &'static str| Patch::Merge(json!({"stringData": {"api-url": url}}));
@@ -273,8 +273,8 @@ fn an_api_url_without_its_end_is_told_with_the_url_to_try() {
             let wrong = put("http://cloud.example:8080/client");
             world.user()?.patch(&kind, &key, None, &wrong).await.map_err(failed)?;
             world.pass(Duration::from_secs(20)).await?;
-            let told = cluster(world)?;
-            says(&told, &["False", "E-CS-UNREACHABLE", "try http://cloud.example:8080/client/api", KEYS])?;
+            let reported = cluster(world)?;
+            says(&reported, &["False", "E-CS-UNREACHABLE", "try http://cloud.example:8080/client/api", KEYS])?;
             let right = put("http://cloud.example:8080/client/api");
             world.user()?.patch(&kind, &key, None, &right).await.map(drop).map_err(failed)
         })
@@ -301,17 +301,17 @@ fn a_healthy_cluster_stays_available_while_the_api_of_the_cloud_is_down() {
             }
             for machine in machines(world)? {
                 says(&machine, &["True", "Running"])?;
-                let told = condition(&machine, "CloudReachable");
-                let message = told["message"].as_str().unwrap_or_default();
-                if told["status"] != "False" || !message.contains("E-CS-UNREACHABLE") {
-                    return Err(failed(format!("nothing is told: {}", machine["status"])));
+                let reported = condition(&machine, "CloudReachable");
+                let message = reported["message"].as_str().unwrap_or_default();
+                if reported["status"] != "False" || !message.contains("E-CS-UNREACHABLE") {
+                    return Err(failed(format!("nothing is reported: {}", machine["status"])));
                 }
             }
             cloud.simulator.heal();
             world.pass(Duration::from_secs(120)).await?;
             for machine in machines(world)? {
                 if !condition(&machine, "CloudReachable").is_null() {
-                    return Err(failed(format!("it is still told: {}", machine["status"])));
+                    return Err(failed(format!("it is still reported: {}", machine["status"])));
                 }
             }
             Ok(())

@@ -91,13 +91,13 @@ fn features_are_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckRe
             return Err(wrong(format!("five machines are reached by {ports:?}")));
         }
         for machine in world.objects()?.list(&KindName::of::<CloudStackMachine>()) {
-            let told = machine["status"]["conditions"].as_array().into_iter().flatten();
-            let told =
-                told.into_iter().find(|one| one["type"] == "SSHForwarded").cloned().unwrap_or_default();
-            let told =
-                told["message"].as_str().and_then(|message| message.rsplit(':').next()?.parse::<u16>().ok());
-            if told.is_none_or(|port| !ports.contains(&port)) {
-                return Err(wrong(format!("where it is reached is not told: {}", machine["status"])));
+            let reported = machine["status"]["conditions"].as_array().into_iter().flatten();
+            let reported =
+                reported.into_iter().find(|one| one["type"] == "SSHForwarded").cloned().unwrap_or_default();
+            let reported =
+                reported["message"].as_str().and_then(|message| message.rsplit(':').next()?.parse::<u16>().ok());
+            if reported.is_none_or(|port| !ports.contains(&port)) {
+                return Err(wrong(format!("where it is reached is not reported: {}", machine["status"])));
             }
         }
         the_role_is_enough(cloud.calls().into_keys())
@@ -253,15 +253,15 @@ fn the_service_is_still_balanced<'a>(world: &'a mut World<'_>, cloud: &'a Cloud)
             return Err(wrong(format!("left are {names:?}")));
         }
         let events = KindName::namespaced("", "v1", "Event", "events");
-        let told = world.objects()?.list(&events);
-        let told = told.iter().filter(|event| event["reason"] == "LoadBalancerKept");
-        let told: Vec<_> = told.filter_map(|event| event["message"].as_str()).collect();
+        let reported = world.objects()?.list(&events);
+        let reported = reported.iter().filter(|event| event["reason"] == "LoadBalancerKept");
+        let reported: Vec<_> = reported.filter_map(|event| event["message"].as_str()).collect();
         let address = rule.publicip.map(|address| format!("{address}:80")).unwrap_or_default();
-        match told.as_slice() {
+        match reported.as_slice() {
             [one] if one.contains(rule.id.as_str()) && one.contains(&address) && !one.contains(SOMEBODYS) => {
                 Ok(())
             }
-            other => Err(wrong(format!("told was {other:?}, and {} is on {address}", rule.id))),
+            other => Err(wrong(format!("events were {other:?}, and {} is on {address}", rule.id))),
         }
     })
 }

@@ -56,10 +56,10 @@ fn all_have_two<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'
             if is_control_plane != is_fixed {
                 return Err(wrong(format!("the second NIC has {:?}", second.ipaddress)));
             }
-            let told: Vec<_> = machine["status"]["addresses"].as_array().into_iter().flatten().collect();
+            let reported: Vec<_> = machine["status"]["addresses"].as_array().into_iter().flatten().collect();
             let shown = |nic: &Nic| nic.ipaddress.map(|ip| ip.to_string()).unwrap_or_default();
-            if told.len() != 2 || told[0]["address"] != shown(first) || told[1]["address"] != shown(second) {
-                return Err(wrong(format!("status shows {told:?} for {:?}", vm.nic)));
+            if reported.len() != 2 || reported[0]["address"] != shown(first) || reported[1]["address"] != shown(second) {
+                return Err(wrong(format!("status shows {reported:?} for {:?}", vm.nic)));
             }
         }
         Ok(())

@@ -17,7 +17,7 @@ use crate::story::CheckResult;
 use crate::story::{Script, failed};
 
 #[test]
-fn orders_are_judged_and_sized_and_what_is_left_is_told_without_any_being_made() {
+fn orders_are_judged_and_sized_and_what_is_left_is_reported_without_any_being_made() {
     fn ask<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let objects = world.objects()?;

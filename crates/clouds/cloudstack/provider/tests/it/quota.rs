@@ -32,12 +32,12 @@ fn no_address_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult
     Box::pin(limit(cloud, PUBLIC_ADDRESSES, 0))
 }
 
-fn it_is_told_and_nothing_is_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+fn it_is_reported_and_nothing_is_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         world.pass(Duration::from_secs(60)).await?;
         let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
-        let told = networks.first().ok_or_else(|| failed("no network object"))?;
-        says(told, &["False", "E-CS-QUOTA", "public addresses needed: 1", "leaves 0", "raise the limit"])?;
+        let reported = networks.first().ok_or_else(|| failed("no network object"))?;
+        says(reported, &["False", "E-CS-QUOTA", "public addresses needed: 1", "leaves 0", "raise the limit"])?;
         if let Some(sent) = cloud.calls().get("createNetwork") {
             return Err(failed(format!("{sent} orders were sent")));
         }
@@ -47,7 +47,7 @@ fn it_is_told_and_nothing_is_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cl
 
 #[test]
 fn a_network_without_an_address_to_come_is_not_ordered_until_the_limit_is_raised() {
-    let acts = [Check(no_address_is_left), During(it_is_told_and_nothing_is_ordered), Create, Delete];
+    let acts = [Check(no_address_is_left), During(it_is_reported_and_nothing_is_ordered), Create, Delete];
     let story = Script { bare: true, ..Script::of(&acts) }.expunging_soon();
     let report = run(&story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
@@ -78,8 +78,8 @@ fn one_order_is_refused_and_no_other_is_sent<'a>(
     Box::pin(async move {
         world.pass(Duration::from_secs(600)).await?;
         let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
-        let told = networks.first().ok_or_else(|| failed("no network object"))?;
-        says(told, &["False", "E-CS-CAPACITY", "no public address of the zone is free"])?;
+        let reported = networks.first().ok_or_else(|| failed("no network object"))?;
+        says(reported, &["False", "E-CS-CAPACITY", "no public address of the zone is free"])?;
         let sent = cloud.calls().get("associateIpAddress").copied().unwrap_or_default();
         if sent > 2 {
             return Err(failed(format!("{sent} orders were sent")));
@@ -95,7 +95,7 @@ fn one_order_is_refused_and_no_other_is_sent<'a>(
 }
 
 #[test]
-fn a_zone_without_a_free_address_is_told_and_not_asked_again_and_again() {
+fn a_zone_without_a_free_address_is_reported_and_not_asked_again_and_again() {
     let acts =
         [Check(others_have_all_addresses), During(one_order_is_refused_and_no_other_is_sent), Create, Delete];
     // Each of their addresses is two orders.

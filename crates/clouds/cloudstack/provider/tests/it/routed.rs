@@ -117,7 +117,7 @@ fn rules_of_a_routed_network_follow_the_manifest_and_come_back() {
 }
 
 /// The network is made, its range is reported, and with an address of it the cluster goes on.
-fn the_range_is_told<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+fn the_range_is_reported<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         world.pass(Duration::from_secs(60)).await?;
         let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
@@ -133,8 +133,8 @@ fn the_range_is_told<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<
 }
 
 #[test]
-fn a_routed_network_tells_its_range_when_no_endpoint_is_named() {
-    let acts = [Check(sites::are_offered), During(the_range_is_told), Create, Delete];
+fn a_routed_network_reports_its_range_when_no_endpoint_is_named() {
+    let acts = [Check(sites::are_offered), During(the_range_is_reported), Create, Delete];
     let change: fn(&mut Value) = sites::asked_for_without_endpoint;
     goes_well(&Script { bare: true, change: Some(change), ..Script::of(&acts) }.expunging_soon());
 }

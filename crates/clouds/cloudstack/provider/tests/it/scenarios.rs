@@ -11,8 +11,8 @@
 //! | shared network with kube-vip | [`three_control_planes_share_an_address_of_kube_vip_on_a_shared_network`] |
 //! | subdomain | `features::an_operators_keys_make_everything_in_the_account_that_the_manifest_names` |
 //! | project | [`everything_is_made_in_the_project_that_the_manifest_names`] |
-//! | invalid account, domain, zone, template, offering, disk, address, … | `wrong::everything_that_is_wrong_with_a_manifest_is_told_…` |
-//! | upgrade to an offering that is too large | [`an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back`] |
+//! | invalid account, domain, zone, template, offering, disk, address, … | `wrong::everything_that_is_wrong_with_a_manifest_is_reported_…` |
+//! | upgrade to an offering that is too large | [`an_upgrade_to_machines_that_are_too_large_is_reported_and_taken_back`] |
 //! | slow network, interrupted network | [`a_slow_cloud_is_only_slower`], `failures::requests_and_replies_that_get_lost_on_the_wire_double_nothing` |
 //! | VPC | `vpc::a_cluster_gets_a_vpc_a_tier_and_an_address_and_leaves_none_of_them` |
 //! | CKS cluster | `domains::a_cluster_is_shown_in_cloudstacks_own_list_with_its_machines` |
@@ -21,7 +21,7 @@
 //! | bug | here |
 //! |---|---|
 //! | CAPC #190: Machine deleted while its order was pending, VM left | [`a_machine_deleted_while_its_order_hangs_leaves_no_virtual_machine`] |
-//! | CAPC #312: order failed, and the VM was there | [`a_machine_that_no_host_starts_is_told_removed_and_ordered_again`] |
+//! | CAPC #312: order failed, and the VM was there | [`a_machine_that_no_host_starts_is_reported_removed_and_ordered_again`] |
 //! | CAPC #58, #123: VM in Error is waited for for ever | the same |
 //! | CloudStack's cloud controller: load balancers outlive their cluster (OCCM #3145) | `features::what_the_cloud_controller_made_on_a_network_…` |
 //! | orders doubled by stale reads | the checkers S1 and `FollowsOwnWrites` of every story |
@@ -86,9 +86,9 @@ async fn made(
     match ready == shape.control_plane + shape.workers {
         true => Ok(()),
         false => {
-            let told: Vec<_> =
+            let reported: Vec<_> =
                 all.iter().map(|machine| machine["status"]["conditions"].to_string()).collect();
-            Err(wrong(format!("{ready} machines are ready: {told:?}")))
+            Err(wrong(format!("{ready} machines are ready: {reported:?}")))
         }
     }
 }
@@ -197,7 +197,7 @@ async fn control_plane_of(world: &World<'_>, template: &str) -> Result<(), Viola
 }
 
 #[test]
-fn an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back() {
+fn an_upgrade_to_machines_that_are_too_large_is_reported_and_taken_back() {
     fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let (kind, body) = manifests::machine_template("huge", "Huge Instance", Shape::EXAMPLE.version);
@@ -290,7 +290,7 @@ fn a_machine_deleted_while_its_order_hangs_leaves_no_virtual_machine() {
 }
 
 #[test]
-fn a_machine_that_no_host_starts_is_told_removed_and_ordered_again() {
+fn a_machine_that_no_host_starts_is_reported_removed_and_ordered_again() {
     fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             // Every host is tried before CloudStack gives up.
@@ -298,10 +298,10 @@ fn a_machine_that_no_host_starts_is_told_removed_and_ordered_again() {
             cloud.simulator.inject(fail).map_err(failed)?;
             world.pass(Duration::from_secs(40)).await?;
             let all = machines(world)?;
-            let told =
+            let reported =
                 all.iter().any(|machine| says(machine, &["False", "DeployFailed", "E-CS-CAPACITY"]).is_ok());
             cloud.simulator.heal();
-            match told {
+            match reported {
                 true => Ok(()),
                 false => Err(wrong(format!("{all:?}"))),
             }
@@ -353,8 +353,8 @@ fn an_offering_that_cannot_serve_a_cluster_is_refused_before_a_network_is_made()
             story::create(world, cloud, Shape::EXAMPLE, &story).await?;
             world.pass(Duration::from_secs(20)).await?;
             let key = Key::new(NAMESPACE, NAME);
-            let told = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
-            says(&told, &["False", "E-CS-UNSUPPORTED", "is for L2 networks", "failure domain fd-1"])?;
+            let reported = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
+            says(&reported, &["False", "E-CS-UNSUPPORTED", "is for L2 networks", "failure domain fd-1"])?;
             if cloud.calls().contains_key("createNetwork") {
                 return Err(wrong("a network was made"));
             }
@@ -366,7 +366,7 @@ fn an_offering_that_cannot_serve_a_cluster_is_refused_before_a_network_is_made()
 }
 
 #[test]
-fn user_data_over_the_limit_of_the_server_is_told_before_it_is_sent() {
+fn user_data_over_the_limit_of_the_server_is_reported_before_it_is_sent() {
     fn change(body: &mut Value) {
         if body["kind"] == "KubeadmControlPlane" {
             // Text that does not become shorter by compression.

@@ -204,8 +204,8 @@ fn a_cluster_that_asks_for_the_address_of_another_is_refused_with_a_code_and_the
             is_served(world, cloud, NAME).await?;
             let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
             let of_second = |it: &&Value| it["metadata"]["labels"][label::CLUSTER_NAME] == SECOND;
-            let told = networks.iter().find(of_second).cloned().unwrap_or_default();
-            says(&told, &["False", "NotOurs", "E-CS-NOT-OURS", &taken, "leave it empty"])?;
+            let reported = networks.iter().find(of_second).cloned().unwrap_or_default();
+            says(&reported, &["False", "NotOurs", "E-CS-NOT-OURS", &taken, "leave it empty"])?;
             story::delete_cluster(world, cloud, SECOND).await?;
             is_served(world, cloud, NAME).await?;
             if world.objects()?.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME)).is_none() {

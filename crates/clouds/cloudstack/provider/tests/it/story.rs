@@ -237,24 +237,24 @@ pub fn all_is_well(shape: Shape, bare: bool, world: &World<'_>, cloud: &Cloud) -
     let control_plane = machines.iter().filter(|machine| is_control_plane(machine)).count();
     let conditions = |object: &Value| object["status"]["conditions"].to_string();
     let cluster = objects.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME)).unwrap_or_default();
-    let told = || {
+    let details = || {
         let infrastructure = objects.list(&KindName::of::<CloudStackMachine>());
         let all = machines.iter().chain(&infrastructure).map(conditions);
         format!("cluster {}; machines {}", conditions(&cluster), all.collect::<Vec<_>>().join("; "))
     };
     if (control_plane, machines.len() - control_plane) != (shape.control_plane, shape.workers) {
-        return Err(wrong(format!("{control_plane} of {} machines: {}", machines.len(), told())));
+        return Err(wrong(format!("{control_plane} of {} machines: {}", machines.len(), details())));
     }
     let holds = |object: &Value, kind: &str| {
         let all = object["status"]["conditions"].as_array().into_iter().flatten();
         all.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
     };
     if !bare && !holds(&cluster, "Available") {
-        return Err(wrong(format!("the cluster is not available: {}", told())));
+        return Err(wrong(format!("the cluster is not available: {}", details())));
     }
     let running = cloud.site.vms().into_iter().filter(|vm| vm.phase == Phase::Booted).count();
     if running != machines.len() {
-        return Err(wrong(format!("{running} machines run: {}", told())));
+        return Err(wrong(format!("{running} machines run: {}", details())));
     }
     for machine in objects.list(&KindName::of::<CloudStackMachine>()) {
         let provider = machine["spec"]["providerID"].as_str().unwrap_or_default();

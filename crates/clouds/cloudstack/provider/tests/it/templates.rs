@@ -36,7 +36,7 @@ fn variables(text: &str) -> BTreeSet<(&str, Option<&str>)> {
     let starts = text.split("${").skip(1);
     let inside = starts.filter_map(|rest| rest.split_once('}')).map(|(inside, _)| inside);
     inside
-        .map(|inside| inside.split_once(":=").map_or((inside, None), |(name, usual)| (name, Some(usual))))
+        .map(|inside| inside.split_once(":=").map_or((inside, None), |(name, default)| (name, Some(default))))
         .collect()
 }
 
@@ -58,9 +58,9 @@ fn value(name: &str, cluster: &str) -> String {
 
 fn filled_in(text: &str, cluster: &str) -> String {
     let mut text = text.to_owned();
-    for (name, usual) in variables(&text.clone()) {
-        match usual {
-            Some(usual) => text = text.replace(&format!("${{{name}:={usual}}}"), usual),
+    for (name, default) in variables(&text.clone()) {
+        match default {
+            Some(default) => text = text.replace(&format!("${{{name}:={default}}}"), default),
             None => text = text.replace(&format!("${{{name}}}"), &value(name, cluster)),
         }
     }

@@ -30,7 +30,7 @@ struct Case {
     name: &'static str,
     /// Kind of the document that is wrong, where in it, and what is there.
     wrong: (&'static str, &'static str, Value),
-    told: Where,
+    reported_in: Where,
     code: Code,
     /// What the message names.
     names: &'static str,
@@ -41,11 +41,11 @@ const DOMAIN: &str = "/spec/failureDomains/0";
 fn case(
     name: &'static str,
     wrong: (&'static str, &'static str, Value),
-    told: Where,
+    reported_in: Where,
     code: Code,
     names: &'static str,
 ) -> Case {
-    Case { name, wrong, told, code, names }
+    Case { name, wrong, reported_in, code, names }
 }
 
 fn disk(fields: Value) -> Value {
@@ -242,7 +242,7 @@ fn machine(name: &str) -> Vec<(KindName, Value)> {
 
 /// Everything that a case is made of.
 fn manifests_of(case: &Case) -> Vec<(KindName, Value)> {
-    let mut all = match case.told {
+    let mut all = match case.reported_in {
         InCluster => infrastructure(case.name),
         InMachine => machine(case.name),
     };
@@ -253,7 +253,7 @@ fn manifests_of(case: &Case) -> Vec<(KindName, Value)> {
 }
 
 fn shown(case: &Case, world: &World<'_>) -> Result<Value, Violation> {
-    let kind = match case.told {
+    let kind = match case.reported_in {
         InCluster => KindName::of::<CloudStackCluster>(),
         InMachine => KindName::of::<CloudStackMachine>(),
     };
@@ -261,7 +261,7 @@ fn shown(case: &Case, world: &World<'_>) -> Result<Value, Violation> {
     found.ok_or_else(|| failed(format!("{}: nothing to read a condition of", case.name)))
 }
 
-fn all_are_told<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+fn all_are_reported<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         let keys = cloud.simulator.credentials("capstan").map_err(failed)?;
         let secret = manifests::keys(&keys);
@@ -284,10 +284,10 @@ fn all_are_told<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'
         world.pass(Duration::from_secs(60)).await?;
         for case in &cases {
             let code = case.code.id();
-            let told = says(&shown(case, world)?, &["False", code, case.names]);
-            told.map_err(|violation| failed(format!("{}: {violation}", case.name)))?;
+            let reported = says(&shown(case, world)?, &["False", code, case.names]);
+            reported.map_err(|violation| failed(format!("{}: {violation}", case.name)))?;
         }
-        let clusters = cases.iter().filter(|case| matches!(case.told, InCluster)).map(|case| case.name);
+        let clusters = cases.iter().filter(|case| matches!(case.reported_in, InCluster)).map(|case| case.name);
         for name in clusters.chain([NAME]) {
             let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, name));
             world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
@@ -307,7 +307,7 @@ fn all_are_told<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'
 }
 
 #[test]
-fn everything_that_is_wrong_with_a_manifest_is_told_by_code_and_field_and_can_be_deleted() {
-    let report = run(&Script { mishap_at_end: Some(all_are_told), ..Script::of(&[]) }, 1, &[]);
+fn everything_that_is_wrong_with_a_manifest_is_reported_by_code_and_field_and_can_be_deleted() {
+    let report = run(&Script { mishap_at_end: Some(all_are_reported), ..Script::of(&[]) }, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }

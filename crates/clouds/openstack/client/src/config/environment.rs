@@ -42,7 +42,7 @@ impl<'a> Environment<'a> {
     /// Where the variables say that settings are looked for.
     pub fn files(&self) -> Files {
         let home = self.get("HOME").map(PathBuf::from);
-        let mut files = Files::usual(home.as_deref());
+        let mut files = Files::default_paths(home.as_deref());
         files.config_file = self.get("OS_CLIENT_CONFIG_FILE").map(PathBuf::from);
         files.secure_file = self.get("OS_CLIENT_SECURE_FILE").map(PathBuf::from);
         files

@@ -19,7 +19,7 @@ pub struct Files {
 
 impl Files {
     /// The current directory, `~/.config/openstack` and `/etc/openstack`, as other clients have it.
-    pub fn usual(home: Option<&Path>) -> Self {
+    pub fn default_paths(home: Option<&Path>) -> Self {
         let mut folders = vec![PathBuf::from(".")];
         folders.extend(home.map(|home| home.join(".config/openstack")));
         folders.push(PathBuf::from("/etc/openstack"));
@@ -49,11 +49,11 @@ impl Files {
     /// would be another cloud than the one that was meant.
     fn first(&self, name: &str, given: Option<&Path>) -> Result<Option<Map<String, Value>>, ConfigError> {
         let kinds = ["yaml", "yml", "json"];
-        let usual = self
+        let defaults = self
             .folders
             .iter()
             .flat_map(|folder| kinds.iter().map(move |kind| folder.join(format!("{name}.{kind}"))));
-        for path in given.map(Path::to_owned).into_iter().chain(usual) {
+        for path in given.map(Path::to_owned).into_iter().chain(defaults) {
             let unreadable = |why: String| ConfigError::Unreadable { what: path.display().to_string(), why };
             match std::fs::metadata(&path) {
                 Ok(file) if file.len() > LONGEST_FILE as u64 => {

@@ -116,7 +116,7 @@ pub enum ClusterCall {
         members: Vec<MemberOrder>,
     },
     CreateAddress {
-        /// Tells the address from others.
+        /// Identifies the address.
         description: String,
         network: String,
         /// The port it leads to.

@@ -82,7 +82,7 @@ pub(super) fn group_name(object: &OpenStackCluster, cluster: &str, group: Group)
     names::security_group(&object.metadata.namespace, cluster, word)
 }
 
-/// The description of a thing of the cluster; `of` tells several of a kind apart.
+/// The description of a thing of the cluster; `of` distinguishes several of a kind.
 pub(super) fn description(object: &OpenStackCluster, cluster: &str, of: &str) -> String {
     let (meta, mark) = (&object.metadata, mark::of(&object.metadata));
     match of {

@@ -161,8 +161,8 @@ fn a_given_endpoint_is_used_as_it_is_and_nothing_is_created_for_it() {
 #[test]
 fn a_failed_load_balancer_is_reported_with_its_code() {
     let decision = decide(&look(cluster(), Ok(balanced(ProvisioningStatus::Error))));
-    let told = format!("{:?}", decision.object.status.conditions);
-    assert!(told.contains(code::LOAD_BALANCER.id()), "{told}");
+    let conditions = format!("{:?}", decision.object.status.conditions);
+    assert!(conditions.contains(code::LOAD_BALANCER.id()), "{conditions}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::settling::still_in_flight;
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum PoolCall {
     CreateAddress {
-        /// Tells the address from others of the pool.
+        /// Identifies the address in the pool.
         description: String,
         network: String,
     },

@@ -207,7 +207,7 @@ fn serve(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state: 
     }
 }
 
-/// CAPO's description, with what tells the floating IP from others of the pool.
+/// CAPO's description, with what identifies the floating IP in the pool.
 fn create(object: &OpenStackFloatingIPPool, claim: &str, network: &str) -> PoolCall {
     let meta = &object.metadata;
     let words = format!(

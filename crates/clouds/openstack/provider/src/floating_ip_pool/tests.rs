@@ -75,8 +75,8 @@ fn a_claim_gets_a_free_address_or_a_new_one_and_then_its_status() {
     let [effect] = effects(&free).try_into().expect("one effect");
     assert!(effect.starts_with("create ") && effect.ends_with(" c"), "{effect}");
     let given = vec![address("c", "1.1.1.1")];
-    let told = decided(pool("Delete"), seen(vec![claim("c", "")], given, &[("1.1.1.1", created("f"))]));
-    let [effect] = effects(&told).try_into().expect("one effect");
+    let decision = decided(pool("Delete"), seen(vec![claim("c", "")], given, &[("1.1.1.1", created("f"))]));
+    let [effect] = effects(&decision).try_into().expect("one effect");
     assert!(effect.ends_with("/status"), "{effect}");
     let given = vec![address("c", "1.1.1.1")];
     let done = decided(pool("Delete"), seen(vec![claim("c", "c")], given, &[("1.1.1.1", created("f"))]));

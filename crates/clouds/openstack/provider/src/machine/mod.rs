@@ -43,13 +43,13 @@ impl Controller for OpenStackMachines {
         watches.owned::<OpenStackServer>();
         // What servers are made of is in the status of the OpenStackCluster.
         watches.related::<OpenStackCluster>(|change: &Change<OpenStackCluster>, caches| {
-            let told = |it: &Arc<OpenStackCluster>| {
+            let relevant = |it: &Arc<OpenStackCluster>| {
                 let status = &it.status;
                 let groups = it.metadata.annotations.get(server_group::GROUPS).cloned();
                 let network = (status.network.clone(), status.worker_security_group.clone());
                 (status.initialization.clone(), network, groups)
             };
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             let Some(meta) = change.latest().map(|it| &it.metadata) else { return Vec::new() };

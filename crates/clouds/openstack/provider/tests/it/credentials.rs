@@ -221,8 +221,8 @@ fn restricted_credentials_of_the_operator_are_reported_with_the_mend() {
             set_clouds(world, &text).await?;
             annotate(world, &json!("30d")).await?;
             world.pass(Duration::from_secs(180)).await?;
-            let told = clusters(world)?;
-            check(told.contains("E-OS-APP-CREDENTIAL") && told.contains("--unrestricted"), told)?;
+            let reported = clusters(world)?;
+            check(reported.contains("E-OS-APP-CREDENTIAL") && reported.contains("--unrestricted"), reported)?;
             set_clouds(world, &crate::cloud::clouds_yaml()).await?;
             client.delete_application_credential(&made.id).await.map_err(failed)?;
             world.pass(Duration::from_secs(600)).await?;

@@ -47,7 +47,7 @@ fn story(acts: &[crate::story::Act]) -> Script {
     Script { bare: true, change: Some(brings_its_image), ..Script::of(acts) }
 }
 
-fn told(world: &World<'_>) -> Result<String, Violation> {
+fn conditions(world: &World<'_>) -> Result<String, Violation> {
     let objects = world.objects()?;
     let mut all = objects.list(&KindName::of::<OpenStackCluster>());
     all.extend(objects.list(&KindName::of::<OpenStackServer>()));
@@ -86,7 +86,7 @@ fn a_download_that_fails_is_reported_and_tried_again() {
     fn reported<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             world.pass(Duration::from_secs(90)).await?;
-            check(told(world)?.contains("could not be downloaded"), told(world)?)?;
+            check(conditions(world)?.contains("could not be downloaded"), conditions(world)?)?;
             check(images(cloud).await?.len() == 1, "it is registered twice")
         })
     }
@@ -104,7 +104,7 @@ fn a_cloud_without_downloads_is_reported_and_an_upload_is_used() {
     fn uploaded<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             world.pass(Duration::from_secs(90)).await?;
-            check(told(world)?.contains("E-OS-UNSUPPORTED"), told(world)?)?;
+            check(conditions(world)?.contains("E-OS-UNSUPPORTED"), conditions(world)?)?;
             upload(cloud).await.map(drop)
         })
     }
@@ -148,9 +148,9 @@ fn several_images_of_one_name_are_reported_with_their_ids() {
     fn reported<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             world.pass(Duration::from_secs(300)).await?;
-            let (told, found) = (told(world)?, images(cloud).await?);
-            check(told.contains("E-OS-AMBIGUOUS"), told.clone())?;
-            check(found.len() == 2 && found.iter().all(|image| told.contains(image.id.as_str())), told)?;
+            let (conditions, found) = (conditions(world)?, images(cloud).await?);
+            check(conditions.contains("E-OS-AMBIGUOUS"), conditions.clone())?;
+            check(found.len() == 2 && found.iter().all(|image| conditions.contains(image.id.as_str())), conditions)?;
             cloud.client().delete(&found[0].id).await.map(drop).map_err(failed)
         })
     }

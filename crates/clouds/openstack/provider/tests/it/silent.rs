@@ -26,8 +26,8 @@ fn is_ready(world: &World<'_>, silent: bool) -> Result<(), Violation> {
     ] {
         for object in objects.list(&kind) {
             let reachable = status(&object, "CloudReachable");
-            let told = kind.kind == "OpenStackMachine" || reachable == silent.then_some("False");
-            if status(&object, "Ready") != Some("True") || !told {
+            let reported = kind.kind == "OpenStackMachine" || reachable == silent.then_some("False");
+            if status(&object, "Ready") != Some("True") || !reported {
                 let text = format!("{}: {}", object["kind"], object["status"]["conditions"]);
                 return Err(Violation::new("as last seen", text));
             }

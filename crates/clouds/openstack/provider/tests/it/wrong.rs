@@ -14,17 +14,17 @@ use crate::story::Act::{Create, Delete, During};
 use crate::story::{CheckResult, Script, failed};
 
 /// The text of the conditions of all objects of a kind.
-fn told(world: &World<'_>, kind: &KindName) -> Result<String, Violation> {
+fn conditions(world: &World<'_>, kind: &KindName) -> Result<String, Violation> {
     let all = world.objects()?.list(kind);
     Ok(all.iter().map(|object| object["status"]["conditions"].to_string()).collect::<Vec<_>>().join("\n"))
 }
 
 fn reports(world: &World<'_>, code: &str) -> Result<(), Violation> {
-    let clusters = told(world, &KindName::of::<OpenStackCluster>())?;
-    let servers = told(world, &KindName::of::<OpenStackServer>())?;
+    let clusters = conditions(world, &KindName::of::<OpenStackCluster>())?;
+    let servers = conditions(world, &KindName::of::<OpenStackServer>())?;
     match clusters.contains(code) || servers.contains(code) {
         true => Ok(()),
-        false => Err(Violation::new("told", format!("{code} is in neither {clusters} nor {servers}"))),
+        false => Err(Violation::new("reported", format!("{code} is in neither {clusters} nor {servers}"))),
     }
 }
 

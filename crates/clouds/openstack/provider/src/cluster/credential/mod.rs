@@ -92,7 +92,7 @@ fn recorded(meta: &ObjectMeta) -> Option<u64> {
     Some(meta.annotations.get(NEXT)?.parse().unwrap_or(1))
 }
 
-/// The names of a cluster's credentials but for the number. Users are shared by management clusters: the mark tells theirs.
+/// The names of a cluster's credentials but for the number. Users are shared by management clusters: the mark identifies theirs.
 fn prefix(namespace: &str, cluster: &str, mark: &str) -> String {
     format!("capstan-{namespace}-{cluster}-{mark}-")
 }
