@@ -5,9 +5,9 @@ use std::sync::Arc;
 use capstan_cloudstack_client::commands::{
     AssignToLoadBalancerRule, DeleteVolume, DestroyVirtualMachine, RemoveFromLoadBalancerRule,
 };
-use capstan_cloudstack_client::{Code, Error, UserData, VirtualMachineId, VolumeId};
+use capstan_cloudstack_client::{Code, Error, VirtualMachineId, VolumeId};
 use capstan_cloudstack_types::names;
-use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackFailureDomain, CloudStackMachine};
+use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
 use capstan_controller::{Call, Outcome, View};
 use capstan_object::Key;
 use capstan_provider_kit::order;
@@ -17,7 +17,6 @@ use serde_json::json;
 use super::{Answers, Order, forwarding, observe};
 use crate::annotation;
 use crate::clouds::{Access, Clouds};
-use crate::cluster::infrastructure_of;
 use crate::code;
 use crate::error::{CloudError, failed};
 
@@ -256,7 +255,7 @@ async fn deploy(
         Ok(user_data) => user_data,
         Err(cause) => return cause.outcome(),
     };
-    let (length, most) = (user_data.encoded_len(), longest_user_data(object, view));
+    let (length, most) = (user_data.encoded_len(), order.user_data_limit);
     if length > most {
         let message = format!(
             "the user data of the machine has {length} characters in base64, and CloudStack takes {most} \
@@ -281,16 +280,6 @@ async fn deploy(
         }
         Err(error) => access.refused(&error).await,
     }
-}
-
-/// Characters of user data that the server takes. It tells its limit to administrators only.
-fn longest_user_data(object: &CloudStackMachine, view: &View) -> usize {
-    let cluster = observe::cluster_of(object, view).ok().flatten();
-    let infrastructure = cluster.as_deref().and_then(infrastructure_of);
-    let infrastructure = infrastructure.and_then(|key| view.get::<CloudStackCluster>(&key).ok().flatten());
-    let told =
-        infrastructure.and_then(|it| it.metadata.annotations.get(annotation::USER_DATA_LIMIT)?.parse().ok());
-    told.unwrap_or(UserData::DEFAULT_LIMIT)
 }
 
 async fn destroy(

@@ -9,12 +9,15 @@ use capstan_cloudstack_client::model::{DiskOffering, ServiceOffering, Template};
 use capstan_cloudstack_client::{
     AffinityGroupId, DiskOfferingId, NetworkId, ServiceOfferingId, TemplateId, UserData, ZoneId,
 };
-use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine, CloudStackMachineSpec};
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackMachine, CloudStackMachineSpec,
+};
 use capstan_provider_kit::{BootDataRef, order};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::Catalog;
 use super::{Seen, preflight, user_data};
+use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
 use crate::outlook;
@@ -57,6 +60,9 @@ pub struct Order {
     pub boot_data: BootDataRef,
     /// Boot data travels compressed.
     pub gzip: bool,
+    /// Characters of user data in base64 that the server takes; in intents of releases that read it later its default.
+    #[serde(default = "default_user_data_limit")]
+    pub user_data_limit: usize,
     /// What it takes of the limits of the account; none in intents of releases that did not compare them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<MachineSize>,
@@ -94,6 +100,16 @@ pub struct DataDisk {
 
 impl order::Order for Order {
     const VERSION: u32 = 1;
+}
+
+fn default_user_data_limit() -> usize {
+    UserData::DEFAULT_LIMIT
+}
+
+/// Only administrators can read the server's limit, so the manifest says it where it is not the default.
+fn user_data_limit(infrastructure: Option<&CloudStackCluster>) -> usize {
+    let given = infrastructure.and_then(|it| it.metadata.annotations.get(annotation::USER_DATA_LIMIT));
+    given.and_then(|text| text.parse().ok()).unwrap_or(UserData::DEFAULT_LIMIT)
 }
 
 impl Order {
@@ -144,6 +160,7 @@ impl Order {
                 display_name: machine.metadata.name.clone(),
                 owner: catalog.owner.clone(),
                 gzip: !spec.uncompressed_user_data.unwrap_or(boot_data.ignition),
+                user_data_limit: user_data_limit(seen.infrastructure.as_deref()),
                 boot_data: boot_data.reference.clone(),
                 size,
             })

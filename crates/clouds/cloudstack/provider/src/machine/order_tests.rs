@@ -19,6 +19,7 @@ use super::tests::{
     boot_data, calls, catalog, deleted, look, now, object, provisioned, read, ready, seen, vm,
 };
 use super::{CloudStackMachines, Instance, MachineCall, Order, Seen};
+use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
 use crate::quota::Headroom;
@@ -54,7 +55,7 @@ fn order(object: &CloudStackMachine, seen: &Seen) -> Result<Value, CloudError> {
 fn plain() -> Value {
     json!({
         "cluster": "c", "failureDomain": "a", "zone": "z1", "offering": "o1", "template": "t1",
-        "networks": [{"id": "n1"}], "displayName": "m", "gzip": true,
+        "networks": [{"id": "n1"}], "displayName": "m", "gzip": true, "userDataLimit": 32768,
         "bootData": {"secret": "m-data", "key": "value", "uid": "su", "resourceVersion": "7"},
     })
 }
@@ -76,6 +77,14 @@ fn an_order_says_everything_that_the_manifest_and_the_cloud_say() {
     };
     let ignition = || Some(Ok(BootData { reference: boot_data(), ignition: true }));
     let of = |catalog: Catalog| Seen { catalog: Some(Ok(catalog)), ..observed() };
+    let limited = |limit: &str| {
+        let mut seen = observed();
+        let mut cluster = seen.infrastructure.as_deref().cloned().expect("a cluster");
+        cluster.metadata.annotations.insert(annotation::USER_DATA_LIMIT.to_owned(), limit.to_owned());
+        seen.infrastructure = Some(Arc::new(cluster));
+        seen
+    };
+    let taking = |limit: usize| with(json!({"userDataLimit": limit}));
     let rows: Vec<(&str, Value, Seen, Value)> = vec![
         ("no options", json!({}), observed(), plain()),
         (
@@ -143,6 +152,8 @@ fn an_order_says_everything_that_the_manifest_and_the_cloud_say() {
             with(json!({"owner": {"account": "who", "domainid": "dom"}})),
         ),
         ("Ignition", json!({}), Seen { boot_data: ignition(), ..observed() }, with(json!({"gzip": false}))),
+        ("a server that takes more user data", json!({}), limited("65536"), taking(65536)),
+        ("a limit that is no number", json!({}), limited("much"), plain()),
         (
             "cloud-config as it is",
             json!({"uncompressedUserData": true}),
@@ -243,12 +254,12 @@ fn what_cannot_be_ordered_is_refused_by_code_and_field_and_nothing_is_called() {
     for (says, spec, seen, code, names) in rows {
         let decision = decide(&look(wanting(spec), seen));
         assert!(decision.effects.is_empty(), "{says}");
-        let told = ready(&decision);
-        assert_eq!(told.reason, "OrderFailed", "{says}");
+        let reported = ready(&decision);
+        assert_eq!(reported.reason, "OrderFailed", "{says}");
         assert!(
-            told.message.starts_with(code.id()) && told.message.contains(names),
+            reported.message.starts_with(code.id()) && reported.message.contains(names),
             "{says}: {}",
-            told.message
+            reported.message
         );
         assert!(decision.look_again.is_some(), "{says}");
     }
@@ -287,6 +298,11 @@ fn intents_of_the_release_before_are_still_read() {
         let intents: Vec<Intent<MachineCall>> = read(intent);
         assert_eq!(intents[0].call.idempotency_key(), key);
     }
+    let mut older = with(json!({"v": 1}));
+    older.as_object_mut().expect("an object").remove("userDataLimit");
+    let older = json!({"verb": "deploy", "name": "m", "attempt": 0, "order": older});
+    let MachineCall::Deploy { order: Some(order), .. } = read(older) else { panic!("an order") };
+    assert_eq!(order.user_data_limit, UserData::DEFAULT_LIMIT, "which was read when the call was made");
     let newer = json!({"verb": "deploy", "name": "m", "attempt": 0, "order": {"v": 9, "cell": "west"}});
     assert_eq!(read::<MachineCall>(newer).idempotency_key(), "m", "and those of a release after this one");
 }
@@ -370,8 +386,8 @@ fn a_member_that_could_not_be_added_because_it_is_one_counts_as_added() {
         let at = look(provisioned(), std::mem::take(&mut seen));
         let decision = decide(&at);
         assert_eq!(decision.effects.len(), wanted, "{member:?}");
-        let told = decision.object.status.conditions.condition(super::ATTACHED);
-        assert_eq!(told.is_some_and(Condition::is_true), attached, "{member:?}");
+        let reported = decision.object.status.conditions.condition(super::ATTACHED);
+        assert_eq!(reported.is_some_and(Condition::is_true), attached, "{member:?}");
         seen = at.seen;
     }
 }
