@@ -190,7 +190,7 @@ pub(super) fn control_plane(round: &mut Round<'_>) -> Flow {
     Flow::Next
 }
 
-/// The API answers and every control plane machine has the version that is wanted.
+/// The API answers and every control plane machine has the desired version.
 pub(super) fn check_control_plane_ready(round: &mut Round<'_>) -> Flow {
     let Some(generated) = &round.generated else { return Flow::Stop };
     let Some(plane) = &round.look.seen.current.control_plane else {
@@ -203,7 +203,7 @@ pub(super) fn check_control_plane_ready(round: &mut Round<'_>) -> Flow {
         return round.stop("WaitingForControlPlane", "the control plane to be available");
     }
     if plane.status.version != generated.control_plane.spec.version {
-        return round.stop("WaitingForControlPlane", "the control plane to have the version that is wanted");
+        return round.stop("WaitingForControlPlane", "the control plane to reach the desired version");
     }
     Flow::Next
 }

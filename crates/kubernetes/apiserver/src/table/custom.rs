@@ -41,8 +41,8 @@ impl Columns {
     /// Columns of the `scale` subresource.
     pub fn scale() -> Self {
         let mut columns = Self { definitions: vec![NAME.to_json()], values: Vec::new() };
-        columns.push(super::column::integer("Desired", "replicas wanted"), ".spec.replicas");
-        columns.push(super::column::integer("Available", "replicas there are"), ".status.replicas");
+        columns.push(super::column::integer("Desired", "desired number of replicas"), ".spec.replicas");
+        columns.push(super::column::integer("Available", "available replicas"), ".status.replicas");
         columns.push(AGE.as_date(), ".metadata.creationTimestamp");
         columns
     }

@@ -67,10 +67,10 @@ static SIGNING_REQUEST: Kind = Kind::new(
     &[
         NAME,
         AGE,
-        column("SignerName", "who is asked to sign"),
-        column("Requestor", "who asks"),
-        column("RequestedDuration", "how long the certificate should hold"),
-        column("Condition", "what became of it"),
+        column("SignerName", "name of the signer"),
+        column("Requestor", "user that created the request"),
+        column("RequestedDuration", "requested validity of the certificate"),
+        column("Condition", "state of the request"),
     ],
     |object, now| {
         let duration = at(object, &["spec", "expirationSeconds"]).as_i64();
@@ -151,8 +151,8 @@ static FLOW_SCHEMA: Kind = Kind::new(
     &[
         NAME,
         column("PriorityLevel", "priority level of its requests"),
-        column("MatchingPrecedence", "order in which schemas are tried"),
-        column("DistinguisherMethod", "what tells its flows apart"),
+        column("MatchingPrecedence", "precedence among flow schemas"),
+        column("DistinguisherMethod", "how requests are divided into flows"),
         AGE,
         column("MissingPL", "whether the priority level is missing"),
     ],
@@ -172,11 +172,11 @@ static FLOW_SCHEMA: Kind = Kind::new(
 static PRIORITY_LEVEL: Kind = Kind::new(
     &[
         NAME,
-        column("Type", "whether it is limited"),
-        column("NominalConcurrencyShares", "share of the seats"),
+        column("Type", "whether requests are limited"),
+        column("NominalConcurrencyShares", "share of the concurrency"),
         column("Queues", "number of queues"),
-        column("HandSize", "queues of one flow"),
-        column("QueueLengthLimit", "requests in one queue"),
+        column("HandSize", "queues that a flow is assigned to"),
+        column("QueueLengthLimit", "requests that a queue can hold"),
         AGE,
     ],
     |object, now| {
@@ -198,7 +198,7 @@ static PRIORITY_LEVEL: Kind = Kind::new(
 );
 
 static API_SERVICE: Kind = Kind::new(
-    &[NAME, column("Service", "who serves it"), column("Available", "whether it answers"), AGE],
+    &[NAME, column("Service", "service that serves the API"), column("Available", "whether the API is available"), AGE],
     |object, now| {
         let service = match at(object, &["spec", "service"]) {
             Value::Null => "Local".to_owned(),

@@ -18,11 +18,11 @@ pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
 static AUTOSCALER: Kind = Kind::new(
     &[
         NAME,
-        column("Reference", "what is scaled"),
-        column("Targets", "metrics, as measured and as wanted"),
-        column("MinPods", "fewest replicas"),
-        column("MaxPods", "most replicas"),
-        column("Replicas", "replicas now"),
+        column("Reference", "object that is scaled"),
+        column("Targets", "current and target values of the metrics"),
+        column("MinPods", "minimum number of replicas"),
+        column("MaxPods", "maximum number of replicas"),
+        column("Replicas", "current number of replicas"),
         AGE,
     ],
     |given, now| {
@@ -46,8 +46,8 @@ static AUTOSCALER: Kind = Kind::new(
 static SCALE: Kind = Kind::new(
     &[
         column("Name", "name of the scaled object"),
-        integer("Desired", "replicas wanted"),
-        integer("Available", "replicas there are"),
+        integer("Desired", "desired number of replicas"),
+        integer("Available", "available replicas"),
         AGE,
     ],
     |object, now| {

@@ -33,8 +33,8 @@ static NODE: Kind = Kind::new(
         column("Roles", "roles of the node"),
         AGE,
         column("Version", "version of its kubelet"),
-        column("Internal-IP", "address inside of the cluster").wide(),
-        column("External-IP", "address outside of the cluster").wide(),
+        column("Internal-IP", "IP address inside the cluster").wide(),
+        column("External-IP", "IP address outside the cluster").wide(),
         column("OS-Image", "operating system").wide(),
         column("Kernel-Version", "kernel and architecture").wide(),
         column("Container-Runtime", "container runtime").wide(),
@@ -104,7 +104,7 @@ static NAMESPACE: Kind = Kind::new(&[NAME, column("Status", "phase"), AGE], |obj
 });
 
 static SECRET: Kind = Kind::new(
-    &[NAME, column("Type", "what kind of secret"), column("Data", "number of entries"), AGE],
+    &[NAME, column("Type", "type of the secret"), column("Data", "number of entries"), AGE],
     |object, now| {
         vec![
             name(object).into(),
@@ -143,8 +143,8 @@ static COMPONENT_STATUS: Kind = Kind::new(
     &[
         NAME,
         column("Status", "whether it is healthy"),
-        column("Message", "what it says"),
-        column("Error", "what is wrong"),
+        column("Message", "message of the check"),
+        column("Error", "error of the check"),
     ],
     |object, _| {
         let healthy = condition(object, &["conditions"], "Healthy");
@@ -160,15 +160,15 @@ static COMPONENT_STATUS: Kind = Kind::new(
 
 static EVENT: Kind = Kind::new(
     &[
-        column("Last Seen", "time since it happened last"),
-        column("Type", "normal, or a warning"),
-        column("Reason", "what happened, in a word"),
-        column("Object", "what it happened to"),
+        column("Last Seen", "time since the last occurrence"),
+        column("Type", "Normal or Warning"),
+        column("Reason", "reason of the event"),
+        column("Object", "object that the event is about"),
         column("Subobject", "part of the object").wide(),
-        column("Source", "who reports it").wide(),
-        column("Message", "what happened"),
-        column("First Seen", "time since it happened first").wide(),
-        column("Count", "how often it happened").wide(),
+        column("Source", "component that reported the event").wide(),
+        column("Message", "message of the event"),
+        column("First Seen", "time since the first occurrence").wide(),
+        column("Count", "number of occurrences").wide(),
         NAME.wide(),
     ],
     event_cells,
@@ -217,7 +217,7 @@ fn event_cells(event: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-static LEASE: Kind = Kind::new(&[NAME, column("Holder", "who holds it"), AGE], |object, now| {
+static LEASE: Kind = Kind::new(&[NAME, column("Holder", "holder of the lease"), AGE], |object, now| {
     vec![name(object).into(), text(object, &["spec", "holderIdentity"]).into(), age(object, now)]
 });
 
@@ -225,9 +225,9 @@ static PRIORITY_CLASS: Kind = Kind::new(
     &[
         NAME,
         integer("Value", "priority of its pods"),
-        boolean("Global-Default", "whether pods without a class get it"),
+        boolean("Global-Default", "whether it is the default class"),
         AGE,
-        column("PreemptionPolicy", "whether its pods evict others"),
+        column("PreemptionPolicy", "whether its pods preempt others"),
     ],
     |object, now| {
         vec![

@@ -25,12 +25,12 @@ pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
 static SERVICE: Kind = Kind::new(
     &[
         NAME,
-        column("Type", "how the service is reached"),
-        column("Cluster-IP", "address inside of the cluster"),
-        column("External-IP", "addresses outside of the cluster"),
+        column("Type", "type of the service"),
+        column("Cluster-IP", "IP address inside the cluster"),
+        column("External-IP", "IP addresses outside the cluster"),
         column("Port(s)", "ports it listens on"),
         AGE,
-        column("Selector", "labels of the pods behind it").wide(),
+        column("Selector", "label selector of its pods").wide(),
     ],
     |object, now| {
         let cluster_ip = match list(object, &["spec", "clusterIPs"]).first() {
@@ -148,7 +148,7 @@ static INGRESS: Kind = Kind::new(
     &[
         NAME,
         column("Class", "ingress class that serves it"),
-        column("Hosts", "host names it answers to"),
+        column("Hosts", "host names it matches"),
         column("Address", "addresses of the load balancer"),
         column("Ports", "ports it listens on"),
         AGE,
@@ -190,7 +190,7 @@ static INGRESS_CLASS: Kind = Kind::new(
     &[
         NAME,
         column("Controller", "controller that serves the class"),
-        column("Parameters", "object with more parameters"),
+        column("Parameters", "object with controller-specific parameters"),
         AGE,
     ],
     |object, now| {
@@ -217,7 +217,7 @@ static INGRESS_CLASS: Kind = Kind::new(
 );
 
 static NETWORK_POLICY: Kind =
-    Kind::new(&[NAME, column("Pod-Selector", "labels of the pods it applies to"), AGE], |object, now| {
+    Kind::new(&[NAME, column("Pod-Selector", "label selector of the pods it applies to"), AGE], |object, now| {
         vec![
             name(object).into(),
             selector_cell(at(object, &["spec", "podSelector"])).into(),
@@ -231,7 +231,7 @@ static SERVICE_CIDR: Kind =
     });
 
 /// Upstream declares two columns and fills three cells.
-static IP_ADDRESS: Kind = Kind::new(&[NAME, column("ParentRef", "object that holds it")], |object, now| {
+static IP_ADDRESS: Kind = Kind::new(&[NAME, column("ParentRef", "object that the address is allocated to")], |object, now| {
     let parent = at(object, &["spec", "parentRef"]);
     let shown = if parent.is_null() {
         "<none>".to_owned()

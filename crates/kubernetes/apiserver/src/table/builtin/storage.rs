@@ -23,13 +23,13 @@ static VOLUME: Kind = Kind::new(
     &[
         NAME,
         column("Capacity", "size"),
-        column("Access Modes", "who may mount it, and how"),
-        column("Reclaim Policy", "what happens when it is released"),
+        column("Access Modes", "access modes"),
+        column("Reclaim Policy", "reclaim policy of the volume"),
         column("Status", "phase"),
         column("Claim", "claim that holds it"),
         column("StorageClass", "class of the volume"),
         column("VolumeAttributesClass", "class of its attributes"),
-        column("Reason", "why it is in its phase"),
+        column("Reason", "reason of the phase"),
         AGE,
         column("VolumeMode", "file system or block device").wide(),
     ],
@@ -61,7 +61,7 @@ static CLAIM: Kind = Kind::new(
         column("Status", "phase"),
         column("Volume", "volume it is bound to"),
         column("Capacity", "size of the volume"),
-        column("Access Modes", "who may mount it, and how"),
+        column("Access Modes", "access modes"),
         column("StorageClass", "class that provisions it"),
         column("VolumeAttributesClass", "class of its attributes"),
         AGE,
@@ -93,10 +93,10 @@ static CLAIM: Kind = Kind::new(
 static STORAGE_CLASS: Kind = Kind::new(
     &[
         NAME,
-        column("Provisioner", "who makes the volumes"),
-        column("ReclaimPolicy", "what happens to released volumes"),
-        column("VolumeBindingMode", "when volumes are made and bound"),
-        column("AllowVolumeExpansion", "whether volumes may grow"),
+        column("Provisioner", "provisioner of the volumes"),
+        column("ReclaimPolicy", "reclaim policy of the volumes"),
+        column("VolumeBindingMode", "when volumes are provisioned and bound"),
+        column("AllowVolumeExpansion", "whether volumes can be expanded"),
         AGE,
     ],
     |object, now| {
@@ -121,7 +121,7 @@ static STORAGE_CLASS: Kind = Kind::new(
 static ATTACHMENT: Kind = Kind::new(
     &[
         NAME,
-        column("Attacher", "who attaches the volume").named(),
+        column("Attacher", "driver that attaches the volume").named(),
         column("PV", "the volume"),
         column("Node", "node it is attached to"),
         boolean("Attached", "whether it is attached"),
@@ -152,11 +152,11 @@ static CSI_DRIVER: Kind = Kind::new(
     &[
         NAME,
         boolean("AttachRequired", "whether volumes are attached before use"),
-        boolean("PodInfoOnMount", "whether it is told of the pod"),
-        boolean("StorageCapacity", "whether it reports capacity"),
-        column("TokenRequests", "audiences of the tokens it gets"),
-        boolean("RequiresRepublish", "whether it is called again and again"),
-        column("Modes", "life cycles of its volumes"),
+        boolean("PodInfoOnMount", "whether the driver receives information about the pod"),
+        boolean("StorageCapacity", "whether the driver reports capacity"),
+        column("TokenRequests", "audiences of the tokens that the driver receives"),
+        boolean("RequiresRepublish", "whether volumes are published again periodically"),
+        column("Modes", "volume lifecycle modes"),
         AGE,
     ],
     |object, now| {

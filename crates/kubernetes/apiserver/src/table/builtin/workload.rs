@@ -12,7 +12,7 @@ use crate::table::read::{
 
 const CONTAINERS: Header<'static> = column("Containers", "names of the containers");
 const IMAGES: Header<'static> = column("Images", "images of the containers");
-const SELECTOR: Header<'static> = column("Selector", "labels of the pods it owns");
+const SELECTOR: Header<'static> = column("Selector", "label selector of its pods");
 const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
 
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
@@ -34,7 +34,7 @@ pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
 static DEPLOYMENT: Kind = Kind::new(
     &[
         NAME,
-        column("Ready", "ready replicas of wanted replicas"),
+        column("Ready", "ready replicas of desired replicas"),
         column("Up-to-date", "replicas of the current template"),
         column("Available", "replicas available long enough"),
         AGE,
@@ -60,8 +60,8 @@ static DEPLOYMENT: Kind = Kind::new(
 
 const REPLICA_HEADERS: &[Header<'static>] = &[
     NAME,
-    integer("Desired", "replicas wanted"),
-    integer("Current", "replicas there are"),
+    integer("Desired", "desired number of replicas"),
+    integer("Current", "current number of replicas"),
     integer("Ready", "ready replicas"),
     AGE,
     CONTAINERS.wide(),
@@ -92,7 +92,7 @@ fn replica_cells(object: &Value, selector: String, now: Timestamp) -> Vec<Value>
 }
 
 static STATEFUL_SET: Kind = Kind::new(
-    &[NAME, column("Ready", "ready replicas of wanted replicas"), AGE, CONTAINERS.wide(), IMAGES.wide()],
+    &[NAME, column("Ready", "ready replicas of desired replicas"), AGE, CONTAINERS.wide(), IMAGES.wide()],
     |object, now| {
         let (names, images) = containers(list(object, TEMPLATE));
         let ready = int(object, &["status", "readyReplicas"]);
@@ -110,11 +110,11 @@ static DAEMON_SET: Kind = Kind::new(
     &[
         NAME,
         integer("Desired", "nodes that should run it"),
-        integer("Current", "nodes that run it"),
+        integer("Current", "nodes that run a pod of it"),
         integer("Ready", "nodes where it is ready"),
         integer("Up-to-date", "nodes that run the current template"),
         integer("Available", "nodes where it is available"),
-        column("Node Selector", "labels of the nodes that should run it"),
+        column("Node Selector", "label selector of the nodes that should run it"),
         AGE,
         CONTAINERS.wide(),
         IMAGES.wide(),
@@ -140,7 +140,7 @@ static DAEMON_SET: Kind = Kind::new(
 );
 
 static CONTROLLER_REVISION: Kind = Kind::new(
-    &[NAME, column("Controller", "object the revision is of"), column("Revision", "its number"), AGE],
+    &[NAME, column("Controller", "controller that owns the revision"), column("Revision", "number of the revision"), AGE],
     |object, now| {
         let owners = list(object, &["metadata", "ownerReferences"]);
         let controller = owners.iter().find(|owner| owner["controller"] == true).map(|owner| {
@@ -163,9 +163,9 @@ static CONTROLLER_REVISION: Kind = Kind::new(
 static JOB: Kind = Kind::new(
     &[
         NAME,
-        column("Status", "how the job is doing"),
-        column("Completions", "successful pods of wanted ones"),
-        column("Duration", "time the job took, or has taken so far"),
+        column("Status", "status of the job"),
+        column("Completions", "successful pods of required completions"),
+        column("Duration", "time the job took, or time since its start"),
         AGE,
         CONTAINERS.wide(),
         IMAGES.wide(),
@@ -223,10 +223,10 @@ fn job_duration(job: &Value, now: Timestamp) -> String {
 static CRON_JOB: Kind = Kind::new(
     &[
         NAME,
-        column("Schedule", "when jobs start, as a cron line"),
+        column("Schedule", "schedule of the jobs, as a cron expression"),
         column("Timezone", "time zone of the schedule"),
-        boolean("Suspend", "whether no more jobs start"),
-        integer("Active", "jobs that run now"),
+        boolean("Suspend", "whether the schedule is suspended"),
+        integer("Active", "running jobs"),
         column("Last Schedule", "time since the last start"),
         AGE,
         CONTAINERS.wide(),
