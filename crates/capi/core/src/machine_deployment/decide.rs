@@ -5,12 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_types::core::machine_deployment::FINALIZER;
-use capstan_capi_types::core::{
-    Cluster, MachineDeployment, MachineDeploymentRolloutStrategyType, MachineSet, annotation, condition,
-    label, reason,
-};
+use capstan_capi_types::core::{Cluster, MachineSet, annotation, condition, label, reason};
 use capstan_controller::{Decision, Effect, Look, Note, ObjectRef, Wait};
-use capstan_object::{IntOrString, OwnerReference};
+use capstan_object::OwnerReference;
 use serde_json::{Map, Value, json};
 
 use super::MachineDeployments;
@@ -19,7 +16,7 @@ use super::desired::{self, Revision};
 use super::observed::missing;
 use super::rollout::{self, MachineState, Plan, Rollout, SetPlan, SetState, Strategy};
 use super::unfinished::still_to_do;
-use super::{proportional, status};
+use super::{proportional, status, strategy};
 use crate::conditions::{self, ConditionState};
 use crate::in_place::is_updating;
 use crate::propagate::merge_difference;
@@ -58,7 +55,7 @@ pub fn decide(look: &Looked) -> Decided {
         }
         return decision;
     }
-    let strategy = strategy(deployment);
+    let strategy = strategy::strategy(deployment);
     if deployment.metadata.is_deleting() {
         delete(&mut decision, look);
     } else {
@@ -81,19 +78,6 @@ fn set_owner(decision: &mut Decided, cluster: &Cluster) {
     let meta = &mut decision.object.metadata;
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.metadata.name.clone());
     owners::belong_to(meta, cluster);
-}
-
-/// The deployment's strategy with upstream's defaults.
-pub(super) fn strategy(deployment: &MachineDeployment) -> Strategy {
-    let strategy = &deployment.spec.rollout.strategy;
-    if strategy.kind == Some(MachineDeploymentRolloutStrategyType::OnDelete) {
-        return Strategy::OnDelete;
-    }
-    let rolling = &strategy.rolling_update;
-    Strategy::RollingUpdate {
-        max_surge: rolling.max_surge.clone().unwrap_or(IntOrString::Int(1)),
-        max_unavailable: rolling.max_unavailable.clone().unwrap_or(IntOrString::Int(0)),
-    }
 }
 
 fn delete(decision: &mut Decided, look: &Looked) {

@@ -9,10 +9,10 @@ use capstan_object::Object;
 use jiff::Timestamp;
 
 use super::choose::{Choice, choose};
-use super::decide;
 use super::desired::{self, Revision};
 use super::observed::{InPlace, Observed};
 use super::rollout::{SetPlan, Strategy};
+use super::strategy::strategy;
 use crate::contract::{Lookup, look_up};
 use crate::in_place::{AskError, Failure, Part, Question, Updater};
 use crate::paused;
@@ -68,7 +68,7 @@ fn candidates(
     seen: &Observed,
     now: Timestamp,
 ) -> Option<(Arc<MachineSet>, Vec<Arc<MachineSet>>)> {
-    let strategy = decide::strategy(deployment);
+    let strategy = strategy(deployment);
     let is_paused =
         paused::why(seen.cluster.as_deref(), &deployment.metadata, MachineDeployment::KIND.kind).is_some();
     let waits = deployment.metadata.is_deleting()

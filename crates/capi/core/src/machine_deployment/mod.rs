@@ -13,6 +13,7 @@ mod observed;
 mod proportional;
 pub mod rollout;
 pub mod status;
+mod strategy;
 mod unfinished;
 
 use std::sync::Arc;

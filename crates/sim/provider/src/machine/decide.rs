@@ -6,7 +6,7 @@ use capstan_guest::vm::{Phase, Vm};
 use capstan_provider_kit::decisions::{self, Found, Instance, InstancePhase, MachineOrder};
 use capstan_provider_kit::{Infrastructure, decide_machine};
 
-use super::observe::is_ours;
+use super::mark::is_ours;
 use super::{FINALIZER, MachineCall, Order, SCHEME, SimMachines, id_of};
 use crate::code;
 

@@ -10,6 +10,7 @@
 mod call;
 mod decide;
 mod follow;
+mod mark;
 mod observe;
 mod order;
 #[cfg(test)]
@@ -31,15 +32,13 @@ use crate::types::SimMachine;
 use follow::Follower;
 
 pub use call::MachineCall;
+pub use mark::MACHINE_TAG;
 pub use observe::Seen;
 pub use order::Order;
 pub(crate) use order::{CPUS, MEMORY_MIB};
 
 /// Keeps a SimMachine until its machine is destroyed.
 pub const FINALIZER: &str = "simmachine.infrastructure.cluster.x-k8s.io";
-
-/// The ownership mark on machines in a site. Its value is the id; machines without it are never touched.
-pub const MACHINE_TAG: &str = "infrastructure.cluster.x-k8s.io/simmachine";
 
 /// Scheme of provider ids.
 pub(crate) const SCHEME: &str = "sim://";

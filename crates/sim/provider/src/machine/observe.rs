@@ -10,7 +10,7 @@ use capstan_provider_kit::decisions::waits_for;
 use capstan_provider_kit::{BootData, BootDataError, cluster_of_machine};
 use capstan_sim_site::SiteHandle;
 
-use super::{MACHINE_TAG, id_of};
+use super::id_of;
 use crate::pool::VERSION;
 use crate::site;
 use crate::types::SimMachine;
@@ -25,11 +25,6 @@ pub struct Seen {
     pub vm: Option<Vm>,
     /// The boot data; `None` while no machine is to be created.
     pub boot_data: Option<Result<BootData, BootDataError>>,
-}
-
-/// The machine has our mark.
-pub(super) fn is_ours(vm: &Vm) -> bool {
-    vm.tags.get(MACHINE_TAG).is_some_and(|id| *id == vm.id)
 }
 
 /// The Machine that owns it. A Machine of a pool has no boot data and no version of its own: it gets the pool's.

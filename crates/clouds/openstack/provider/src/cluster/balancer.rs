@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{ClusterCall, ordered};
 use super::decide::{Decision, Plan};
-use super::observe::Balancer;
+use super::observed::Balancer;
 use super::plan;
 use crate::code;
 use crate::error::CloudError;
@@ -296,7 +296,7 @@ fn wanted_members(
     // A load balancer in another network needs the subnet of the members.
     let elsewhere = look.state.balancer_network.as_ref().is_some_and(|home| home.id != network.id);
     let subnet = elsewhere.then(|| network.subnets.first().map(|subnet| subnet.id.clone())).flatten();
-    let member = |(machine, node): (&String, &super::observe::NodePort)| MemberOrder {
+    let member = |(machine, node): (&String, &super::observed::NodePort)| MemberOrder {
         name: names::load_balancer_member(name, port, machine),
         address: node.address.clone(),
         port,

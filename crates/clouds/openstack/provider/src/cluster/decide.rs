@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::balancer::{self, Progress};
 use super::call::{ClusterCall, Tagged};
 use super::dual_stack::Second;
-use super::observe::CloudState;
+use super::observed::CloudState;
 use super::plan::{self, Group};
 use super::rules::{Groups, Rule, Traffic};
 use super::{OpenStackClusters, bastion, credential, delete, dual_stack, image, server_groups};

@@ -10,7 +10,7 @@ use capstan_openstack_types::names::finalizer;
 
 use super::call::ClusterCall;
 use super::decide::{Decision, Plan, set, unusable};
-use super::observe::CloudState;
+use super::observed::CloudState;
 use super::{OpenStackClusters, bastion, credential, image, plan, services};
 use crate::project::POLL;
 

@@ -21,6 +21,7 @@ mod dual_stack;
 mod image;
 mod needs;
 mod observe;
+mod observed;
 mod plan;
 mod resolve;
 mod rules;
@@ -47,7 +48,7 @@ use credential::FreshCredentials;
 
 pub use call::ClusterCall;
 pub(crate) use needs::{Needs, missing, needs};
-pub use observe::Seen;
+pub use observed::Seen;
 
 /// The controller of OpenStackClusters.
 pub struct OpenStackClusters {

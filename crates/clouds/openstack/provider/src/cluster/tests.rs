@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use super::OpenStackClusters;
 use super::decide::{Decision, decide};
-use super::observe::{Balancer, CloudState, NodePort, Seen};
+use super::observed::{Balancer, CloudState, NodePort, Seen};
 use super::plan::Group;
 use crate::code;
 use crate::error::CloudError;

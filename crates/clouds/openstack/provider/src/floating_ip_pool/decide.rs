@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::OpenStackFloatingIPPools;
 use super::call::PoolCall;
-use super::observe::{Held, PoolState};
+use super::observed::{Held, PoolState};
 use crate::condition::{self, reason};
 use crate::mark;
 use crate::project::LOOK_AGAIN;

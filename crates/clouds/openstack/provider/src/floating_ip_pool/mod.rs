@@ -15,6 +15,7 @@
 mod call;
 mod decide;
 mod observe;
+mod observed;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +35,7 @@ use crate::clouds::{Clouds, Namespace};
 use crate::condition;
 
 pub use call::PoolCall;
-pub use observe::Seen;
+pub use observed::Seen;
 
 /// Index of claims and addresses by pool, as `namespace/name`.
 const POOL: &str = "openstackfloatingippool";

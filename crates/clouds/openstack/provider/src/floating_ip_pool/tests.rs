@@ -12,7 +12,8 @@ use capstan_openstack_types::v1beta2::NetworkStatus;
 use capstan_provider_kit::testing::{deleted, effects, look};
 
 use super::decide::decide;
-use super::observe::{Held, PoolState, held};
+use super::observe::held;
+use super::observed::{Held, PoolState};
 use super::{OpenStackFloatingIPPools, Seen, pool_of_claim};
 use crate::code;
 use crate::condition::POOL_READY;

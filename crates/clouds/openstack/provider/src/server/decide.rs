@@ -15,7 +15,7 @@ use capstan_openstack_types::v1beta1::PortStatus;
 use capstan_provider_kit::{decide_machine, decisions};
 
 use super::call::ServerCall;
-use super::observe::{ServerState, is_pending};
+use super::observed::{ServerState, is_pending};
 use super::order::{self, PortOrder, ServerOrder};
 use super::{OpenStackServers, SERVER_ID, address_pairs, floating_ip};
 use crate::condition::{self, reason};

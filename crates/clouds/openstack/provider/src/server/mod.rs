@@ -15,6 +15,7 @@ mod call;
 mod decide;
 mod floating_ip;
 mod observe;
+mod observed;
 mod order;
 
 use std::sync::Arc;
@@ -34,7 +35,7 @@ use crate::clouds::{Clouds, Namespace};
 use crate::condition;
 
 pub use call::ServerCall;
-pub use observe::Seen;
+pub use observed::Seen;
 
 /// On OpenStackServers: the id of the server in Nova. It survives `clusterctl move`, which drops status.
 pub const SERVER_ID: &str = "capstan.dev/openstack-server";

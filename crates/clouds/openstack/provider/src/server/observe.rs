@@ -1,4 +1,4 @@
-//! What a decision about an OpenStackServer is based on.
+//! Reads what a decision about an OpenStackServer is based on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,49 +13,16 @@ use capstan_openstack_types::names;
 use capstan_openstack_types::v1alpha1::{OpenStackServer, ResolvedServerSpec};
 use capstan_openstack_types::v1beta1::{PortOpts, ResolvedPortSpec};
 use capstan_openstack_types::v1beta2::{ResolvedFixedIP, SubnetParam};
-use capstan_provider_kit::{BootData, BootDataError};
+use capstan_provider_kit::BootData;
 
 use super::address_pairs::PairsState;
-use super::floating_ip::FloatingIpState;
+use super::observed::{Seen, ServerState, is_pending};
 use super::{address_pairs, floating_ip, known_id, order};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
 use crate::project::{Access, PENDING, SETTLED};
 use crate::{code, lookup};
-
-/// Observed state besides the OpenStackServer.
-#[derive(Debug)]
-pub struct Seen {
-    pub cloud: Result<ServerState, CloudError>,
-    /// Allowed address pairs of the ports; `None` if nothing says so.
-    pub pairs: Option<PairsState>,
-    /// The boot data; `None` while no server is to be created, or if it has none.
-    pub boot_data: Option<Result<BootData, BootDataError>>,
-}
-
-/// The server's things in the cloud.
-#[derive(Debug, Default)]
-pub struct ServerState {
-    /// Ids for the filters of the spec; `None` while they are not needed.
-    pub resolved: Option<Result<ResolvedServerSpec, CloudError>>,
-    /// The ports of the spec, in its order.
-    pub ports: Vec<Option<Port>>,
-    pub trunks: Vec<Trunk>,
-    pub volumes: Vec<Volume>,
-    pub server: Option<Server>,
-    /// Its claim of a floating IP, if it needs one.
-    pub floating_ip: Option<FloatingIpState>,
-}
-
-/// Something about the server changes by itself.
-pub(super) fn is_pending(server: &Server) -> bool {
-    server.task_state.is_some()
-        || matches!(
-            server.status,
-            ServerStatus::Build | ServerStatus::Rebuild | ServerStatus::Reboot | ServerStatus::HardReboot
-        )
-}
 
 /// The Cluster that it belongs to, by its label.
 pub(super) fn cluster_of(

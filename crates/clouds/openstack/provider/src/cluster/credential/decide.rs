@@ -6,47 +6,15 @@ use capstan_capi_types::addons::cluster_resource_set::SECRET_TYPE;
 use capstan_capi_types::core::label;
 use capstan_controller::{Call as _, Effect, Note, ObjectRef};
 use capstan_object::{ObjectMeta, OwnerReference};
-use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_provider_kit::{Secret, SecretOutline};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::current::{Current, NUMBER, SINCE, USER, is_ours};
 use super::{CredentialState, Fresh, NEXT, Rotation, cloud_config, prefix, recorded, wanted};
 use crate::cluster::call::{ClusterCall, CredentialOrder};
 use crate::cluster::decide::{Decision, Plan};
 use crate::{code, mark};
-
-/// On the Secrets: the number of the credential in them.
-const NUMBER: &str = "capstan.dev/openstack-application-credential-number";
-/// On the Secrets: when they got it.
-const SINCE: &str = "capstan.dev/openstack-application-credential-since";
-/// On the Secrets: the user in Keystone that it belongs to.
-const USER: &str = "capstan.dev/openstack-application-credential-user";
-
-/// The credential in a Secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Current {
-    pub number: u64,
-    pub since: Timestamp,
-    pub user: String,
-}
-
-impl Current {
-    /// Of a Secret that was made for the cluster.
-    pub fn of(cluster: &OpenStackCluster, secret: &SecretOutline) -> Option<Self> {
-        let annotations = &secret.metadata.annotations;
-        is_ours(cluster, secret).then_some(())?;
-        Some(Self {
-            number: annotations.get(NUMBER)?.parse().ok()?,
-            since: annotations.get(SINCE)?.parse().ok()?,
-            user: annotations.get(USER)?.clone(),
-        })
-    }
-}
-
-fn is_ours(cluster: &OpenStackCluster, secret: &SecretOutline) -> bool {
-    secret.metadata.owner_references.iter().any(|owner| owner.uid == cluster.metadata.uid)
-}
 
 /// Keeps the credential of the cluster and its Secrets. Returns what is wrong with them.
 pub(in crate::cluster) fn keep(plan: &Plan<'_>, decision: &mut Decision) -> Option<String> {

@@ -11,6 +11,7 @@
 
 mod call;
 mod cloud_config;
+mod current;
 mod decide;
 mod observe;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use capstan_provider_kit::SecretOutline;
 use jiff::Timestamp;
 
 use super::cloud_config::Reach;
+use super::current::Current;
 use super::{ALLOWED, Fresh, FreshCredentials, ROLES, prefix, recorded, resources_name, secret_name, wanted};
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
@@ -98,7 +99,7 @@ pub(in crate::cluster) async fn observe(
         ours.filter_map(|it| Some((number(it)?, Held::of(it)))).collect()
     };
     state.held = ours(&access.application_credentials(SETTLED).await?);
-    let in_use = state.secret.as_deref().and_then(|secret| super::decide::Current::of(object, secret));
+    let in_use = state.secret.as_deref().and_then(|secret| Current::of(object, secret));
     if let (Some(current), Some(kept)) = (&in_use, &state.fresh)
         && current.number >= kept.number
     {

@@ -12,7 +12,7 @@ use super::observe::OwnImage;
 use super::{IMAGES, ImageState, keep, removal, wanted};
 use crate::cluster::OpenStackClusters;
 use crate::cluster::decide::{Decision, Plan};
-use crate::cluster::observe::{CloudState, Seen};
+use crate::cluster::observed::{CloudState, Seen};
 
 const ONE: &str = r#"[{"name": "node", "url": "https://images.example/node.qcow2"}]"#;
 

@@ -1,0 +1,44 @@
+//! What a decision about an OpenStackServer is based on.
+
+use capstan_openstack_client::block_storage::Volume;
+use capstan_openstack_client::compute::{Server, ServerStatus};
+use capstan_openstack_client::network::{Port, Trunk};
+use capstan_openstack_types::v1alpha1::ResolvedServerSpec;
+use capstan_provider_kit::{BootData, BootDataError};
+
+use super::address_pairs::PairsState;
+use super::floating_ip::FloatingIpState;
+use crate::error::CloudError;
+
+/// Observed state besides the OpenStackServer.
+#[derive(Debug)]
+pub struct Seen {
+    pub cloud: Result<ServerState, CloudError>,
+    /// Allowed address pairs of the ports; `None` if nothing says so.
+    pub pairs: Option<PairsState>,
+    /// The boot data; `None` while no server is to be created, or if it has none.
+    pub boot_data: Option<Result<BootData, BootDataError>>,
+}
+
+/// The server's things in the cloud.
+#[derive(Debug, Default)]
+pub struct ServerState {
+    /// Ids for the filters of the spec; `None` while they are not needed.
+    pub resolved: Option<Result<ResolvedServerSpec, CloudError>>,
+    /// The ports of the spec, in its order.
+    pub ports: Vec<Option<Port>>,
+    pub trunks: Vec<Trunk>,
+    pub volumes: Vec<Volume>,
+    pub server: Option<Server>,
+    /// Its claim of a floating IP, if it needs one.
+    pub floating_ip: Option<FloatingIpState>,
+}
+
+/// Something about the server changes by itself.
+pub(super) fn is_pending(server: &Server) -> bool {
+    server.task_state.is_some()
+        || matches!(
+            server.status,
+            ServerStatus::Build | ServerStatus::Rebuild | ServerStatus::Reboot | ServerStatus::HardReboot
+        )
+}
