@@ -120,6 +120,16 @@ pub async fn list_matching(
     }
 }
 
+/// The name of the cluster that an object of Cluster API says it belongs to.
+pub fn cluster_of(object: &Value) -> Option<&str> {
+    let label = object["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"].as_str();
+    let group =
+        object["apiVersion"].as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    let is_cluster_api = group.is_some_and(|group| group.ends_with(GROUPS));
+    let field = is_cluster_api.then(|| object["spec"]["clusterName"].as_str()).flatten();
+    label.or(field).filter(|name| !name.is_empty())
+}
+
 fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(bytes).map_err(ApiError::Decode)
 }

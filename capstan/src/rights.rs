@@ -113,7 +113,7 @@ type Resource = (String, String);
 /// All kinds that the controllers watch.
 async fn watched(plugins: &Plugins) -> BTreeSet<Resource> {
     let command = <ControllerArgs as clap::Args>::augment_args(Command::new("capstan"));
-    // `--kvm` needs root and has no place in a Pod; what it watches is of Cluster API. Clouds are on by default.
+    // A provider that is off by default needs root and has no place in a Pod; what it watches is of Cluster API.
     let line = ["capstan", "--simulator", "--simulator-port", "0"];
     let matches = plugins.arguments(command).try_get_matches_from(line).expect("flags of the providers");
     let args = <ControllerArgs as clap::FromArgMatches>::from_arg_matches(&matches).expect("flags");

@@ -9,8 +9,9 @@ use anyhow::{Result, bail};
 use capstan_object::Key;
 use serde_json::Value;
 
-use super::refs::{Id, cluster_of, owners, references, text};
+use super::refs::{Id, owners, references, text};
 use crate::apply::title;
+use crate::kinds::cluster_of;
 
 /// Type of Secrets that clusters do not need.
 const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";

@@ -42,7 +42,6 @@ use refs::{Id, text};
 use source::Live;
 
 pub use record::is_locked;
-pub use refs::cluster_of;
 
 /// Arguments of `capstan adopt`.
 #[derive(Debug, clap::Args)]

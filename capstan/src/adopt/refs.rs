@@ -94,13 +94,6 @@ pub fn owners(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
 
-/// The name of the cluster that an object of Cluster API says it belongs to.
-pub fn cluster_of(object: &Value) -> Option<&str> {
-    let label = object["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"].as_str();
-    let field = Id::of(object).is_cluster_api().then(|| object["spec"]["clusterName"].as_str()).flatten();
-    label.or(field).filter(|name| !name.is_empty())
-}
-
 /// All references of an object.
 pub fn references(object: &Value) -> Vec<Reference> {
     let id = Id::of(object);

@@ -10,7 +10,7 @@ use capstan_object::{Key, Object as _};
 use serde_json::Value;
 
 use super::record::{self, Record, is_marked};
-use super::refs::{Id, cluster_of, text};
+use super::refs::{Id, text};
 use super::remove::{Target, remove};
 use super::server_objects::members;
 use super::unlock::action;
@@ -18,6 +18,7 @@ use super::{Args, command};
 use crate::apply::title;
 use crate::connection::Management;
 use crate::exit::Exit;
+use crate::kinds::cluster_of;
 use crate::output::ActionReport;
 
 /// For controllers to notice the lock.

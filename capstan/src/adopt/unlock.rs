@@ -15,6 +15,7 @@ use super::{Args, command};
 use crate::apply::title;
 use crate::connection::Management;
 use crate::exit::Exit;
+use crate::kinds::cluster_of;
 use crate::output::{Action, ActionReport, Show as _, TextOptions};
 use crate::plan::{self, Plan, Proposal, Resumption};
 
@@ -145,7 +146,7 @@ fn changed_since(imported: &[Value], source: &[Value]) -> Vec<String> {
     let clusters: Vec<&str> =
         imported.iter().filter(|it| Id::of(it).is_cluster()).map(|it| text(it, "metadata.name")).collect();
     for theirs in source.iter().filter(|theirs| theirs["kind"] == "Machine") {
-        let mine = super::cluster_of(theirs).is_some_and(|name| clusters.contains(&name));
+        let mine = cluster_of(theirs).is_some_and(|name| clusters.contains(&name));
         if mine && !imported.iter().any(|ours| Id::of(ours) == Id::of(theirs)) {
             changed.push(format!("{} is new", title(theirs)));
         }

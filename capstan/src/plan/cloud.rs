@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::Resumption;
 use crate::apply::title;
 use crate::connection::Management;
-use crate::kinds::list;
+use crate::kinds::{cluster_of, list};
 use crate::plugins::Plugins;
 
 /// Without work for this long, the controllers have compared everything.
@@ -127,7 +127,7 @@ async fn settle(runtime: &Runtime) -> bool {
 /// Objects of a cluster whose `Ready` condition is not true.
 async fn not_ready(client: &Client, kind: &KindName, namespace: &str, cluster: &str) -> Result<Vec<String>> {
     let all = list(client, kind, namespace).await?;
-    let mine = all.iter().filter(|object| crate::adopt::cluster_of(object) == Some(cluster));
+    let mine = all.iter().filter(|object| cluster_of(object) == Some(cluster));
     Ok(mine.filter_map(failure).collect())
 }
 
