@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use capstan_controller::{Effect, Note};
 use capstan_openstack_client::load_balancer::{
-    ListenerTree, LoadBalancer, MonitorTree, NewLoadBalancer, NewMember, PoolTree, ProvisioningStatus,
+    ListenerTree, LoadBalancer, Member, MonitorTree, NewLoadBalancer, NewMember, PoolTree, ProvisioningStatus,
 };
 use capstan_openstack_types::names;
 use capstan_openstack_types::v1beta2::{APIServerLoadBalancer, NetworkStatusWithSubnets};
 use serde::{Deserialize, Serialize};
 
-use super::call::{ClusterCall, ordered};
+use super::call::ClusterCall;
 use super::decide::{Decision, Plan};
 use super::observed::Balancer;
 use super::plan;
@@ -53,6 +53,16 @@ pub struct MemberOrder {
 }
 
 impl MemberOrder {
+    /// A member as it would be ordered, for comparison.
+    fn of(member: &Member) -> Self {
+        Self {
+            name: member.name.clone(),
+            address: member.address.clone(),
+            port: member.protocol_port,
+            subnet: member.subnet_id.as_ref().map(ToString::to_string),
+        }
+    }
+
     pub(super) fn request(&self) -> NewMember {
         NewMember {
             name: self.name.clone(),
@@ -277,7 +287,7 @@ fn next_change(
         let prefix = names::load_balancer_member(name, port, "");
         // Members that others added stay.
         let (ours, others): (Vec<_>, Vec<_>) =
-            members.iter().map(ordered).partition(|member| member.name.starts_with(&prefix));
+            members.iter().map(MemberOrder::of).partition(|member| member.name.starts_with(&prefix));
         let wanted = wanted_members(look, network, name, port);
         if ours.into_iter().collect::<BTreeSet<_>>() != wanted {
             let members = wanted.into_iter().chain(others).collect();

@@ -19,6 +19,7 @@ mod decide;
 mod delete;
 mod dual_stack;
 mod image;
+mod make;
 mod needs;
 mod observe;
 mod observed;
@@ -146,7 +147,7 @@ impl Controller for OpenStackClusters {
                     credential::create(name, order, (object.key(), &self.fresh), &access).await
                 }
                 ClusterCall::DeleteCredential { id } => credential::delete(id, &access).await,
-                call => call::make(call, &access).await,
+                call => make::make(call, &access).await,
             },
             Err(error) => error.outcome(),
         }

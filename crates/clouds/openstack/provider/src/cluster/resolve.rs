@@ -9,7 +9,8 @@ use capstan_openstack_client::load_balancer::{Listener, LoadBalancer, Pool};
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup, Subnet};
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 
-use super::call::{self, ClusterCall};
+use super::call::ClusterCall;
+use super::make;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
 use crate::project::{Access, SETTLED};
@@ -21,7 +22,7 @@ pub(super) async fn resolve(
     view: &View,
     access: &Access,
 ) -> Result<Resolution, ObserveError> {
-    call::forget(&intent.call, access).await;
+    make::forget(&intent.call, access).await;
     let mark = mark::of(&object.metadata);
     let (there, wanted) = found(&intent.call, &mark, access).await?;
     if there == wanted {
