@@ -133,7 +133,7 @@ fn changed_failure_domains(
     (!remains).then(|| FieldError::forbidden(path, "At least one FailureDomain must be unchanged on update."))
 }
 
-/// What makes a failure domain this one and no other. Project, offering and the like may be added later.
+/// Identity of a failure domain. Project, offering and the like may be added later.
 fn identity(domain: &CloudStackFailureDomainSpec) -> impl PartialEq + '_ {
     let zone = &domain.zone;
     (
@@ -190,7 +190,7 @@ impl Admission for CloudStackMachineTemplate {
     }
 }
 
-/// What no machine and no template can change.
+/// Fields that are immutable in machines and templates.
 fn validate_machine_update(
     new: &CloudStackMachineSpec,
     old: &CloudStackMachineSpec,

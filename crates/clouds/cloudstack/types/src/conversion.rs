@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{GROUP, v1beta1, v1beta2, v1beta3};
 
-/// The Secret that v1beta1 clusters take their keys from.
+/// The Secret with the credentials of v1beta1 clusters.
 const GLOBAL_SECRET: &str = "global";
 
 type Step = fn(&mut Value, &str);
@@ -132,7 +132,7 @@ fn shaped(
 /// Nothing moved: reading it as the other version's type is enough.
 fn same(_: &mut Value, _: &str) {}
 
-/// v1beta2 allows templates to say that they have no metadata.
+/// v1beta2 allows `metadata: null` in templates.
 fn no_null(object: &mut Value, _: &str) {
     if let Some(Value::Object(template)) = object.pointer_mut("/spec/template") {
         template.retain(|_, value| !value.is_null());

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{v1beta1, v1beta2, v1beta3};
 
-/// Who still follows the contract v1beta1 is led to the versions that do.
+/// Labels that map the contract versions to the versions of the kinds.
 const LABELS: &[(&str, &str)] = &[
     CLUSTERCTL,
     ("cluster.x-k8s.io/provider", "infrastructure-cloudstack"),

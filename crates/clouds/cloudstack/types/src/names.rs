@@ -3,7 +3,7 @@
 
 use md5::{Digest, Md5};
 
-/// Finalizers.
+/// Finalizers of the provider's kinds.
 pub mod finalizer {
     /// On CloudStackClusters.
     pub const CLUSTER: &str = "cloudstackcluster.infrastructure.cluster.x-k8s.io";
@@ -21,13 +21,13 @@ pub mod finalizer {
     pub const AFFINITY_GROUP: &str = "affinitygroup.infrastructure.cluster.x-k8s.io";
 }
 
-/// Which failure domain a machine is in: the name of its object.
+/// Label of a machine: name of its CloudStackFailureDomain.
 pub const FAILURE_DOMAIN_LABEL: &str = "cloudstackfailuredomain.infrastructure.cluster.x-k8s.io/name";
 
-/// On what the provider made in CloudStack, and may delete.
+/// Tag of resources that the provider created and may delete.
 pub const CREATED_TAG: &str = "created_by_CAPC";
 
-/// On what a cluster uses in CloudStack.
+/// Tag of resources that a cluster uses.
 pub fn cluster_tag(cluster_uid: &str) -> String {
     format!("CAPC_cluster_{cluster_uid}")
 }
@@ -42,7 +42,7 @@ pub fn cks_cluster(cluster: &str, infrastructure: &str, uid: &str) -> String {
     format!("{}{uid}", cks_prefix(cluster, infrastructure))
 }
 
-/// What a machine's Node is known by.
+/// Provider id of a machine and its Node.
 pub fn provider_id(machine: &str) -> String {
     format!("cloudstack:///{machine}")
 }
@@ -78,7 +78,7 @@ pub fn isolated_network_object_of(cluster: &str, network: &str, failure_domain: 
     isolated_network_object(cluster, &format!("{network}-{failure_domain}"))
 }
 
-/// Whose machines an affinity group keeps together or apart.
+/// Owner of the machines of an affinity group.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupOwner<'a> {
     /// Kind of the machines' owner.

@@ -29,7 +29,7 @@ fn cluster(domains: Value, endpoint: Value) -> Value {
     json!({ "spec": { "failureDomains": domains, "controlPlaneEndpoint": endpoint }, "status": status })
 }
 
-/// The same before it was of use.
+/// The same cluster before it was provisioned.
 fn unprovisioned(mut cluster: Value) -> Value {
     cluster["status"] = json!({ "ready": false });
     cluster

@@ -32,133 +32,133 @@ kinds! {
 wire! {
     /// The infrastructure of a cluster on CloudStack.
     pub struct CloudStackCluster {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackClusterSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackClusterStatus,
     }
 
-    /// A network, by id or by name.
+    /// Reference to a network, by id or by name.
     pub struct Network {
-        /// Its id.
+        /// Id of the network.
         pub id: String,
-        /// Its name.
+        /// Name of the network.
         pub name: String,
-        /// `Isolated` or `Shared`.
+        /// Type of the network: `Isolated` or `Shared`.
         #[serde(rename = "type")]
         pub kind: String,
     }
 
-    /// A virtual machine of a cluster on CloudStack.
+    /// A CloudStack instance that backs a Machine.
     pub struct CloudStackMachine {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackMachineStatus,
     }
 
-    /// What CloudStackMachines are made from.
+    /// A template for CloudStackMachines.
     pub struct CloudStackMachineTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineTemplateSpec,
     }
 
-    /// A network of one's own, with a public address and a load balancer.
+    /// An isolated network with a public IP address and a load balancer.
     pub struct CloudStackIsolatedNetwork {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackIsolatedNetworkSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackIsolatedNetworkStatus,
     }
 
-    /// A machine whose Machine is deleted when it stops.
+    /// Watches an instance and deletes its Machine when it stops.
     pub struct CloudStackMachineStateChecker {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineStateCheckerSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackMachineStateCheckerStatus,
     }
 
-    /// Machines that are kept together or apart.
+    /// An affinity or anti-affinity group of instances.
     pub struct CloudStackAffinityGroup {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackAffinityGroupSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: Ready,
     }
 
-    /// What is wanted of an affinity group.
+    /// Desired state of a CloudStackAffinityGroup.
     pub struct CloudStackAffinityGroupSpec {
-        /// `host affinity` or `host anti-affinity`.
+        /// Type of the group: `host affinity` or `host anti-affinity`.
         #[serde(rename = "type")]
         pub kind: String,
-        /// Its name in CloudStack.
+        /// Name of the affinity group.
         pub name: String,
-        /// Its id in CloudStack.
+        /// Id of the affinity group. Set by the provider.
         pub id: String,
     }
 }
 
 record! {
-    /// What is wanted of a cluster's infrastructure.
+    /// Desired state of a CloudStackCluster.
     pub struct CloudStackClusterSpec {
         required {
-            /// Where machines may live.
+            /// Failure domains of the machines.
             pub zones: Vec<Zone>,
-            /// Where the API server is reached.
+            /// Endpoint of the API server.
             pub control_plane_endpoint: Endpoint,
         }
         optional {
-            /// Account to act for.
+            /// Account that owns the resources.
             pub account: String,
-            /// Domain of that account.
+            /// Domain of the account.
             pub domain: String,
-            /// Where the keys are.
+            /// Reference to the Secret with the credentials.
             pub identity_ref: Option<IdentityReference>,
         }
     }
 
-    /// A zone, by id or by name.
+    /// Reference to a zone, by id or by name, with its network.
     pub struct Zone {
         required {
-            /// The network of machines.
+            /// Network of the machines.
             pub network: Network,
         }
         optional {
-            /// Its id.
+            /// Id of the zone.
             pub id: String,
-            /// Its name.
+            /// Name of the zone.
             pub name: String,
         }
     }
 
-    /// Names an object with keys.
+    /// Reference to an object with credentials.
     pub struct IdentityReference {
         required {
-            /// Its kind.
+            /// Kind of the object.
             #[schemars(length(min = 1))]
             pub kind: String,
-            /// Its name.
+            /// Name of the object.
             pub name: String,
         }
     }
 
-    /// What was observed of a cluster's infrastructure.
+    /// Observed state of a CloudStackCluster.
     pub struct CloudStackClusterStatus {
         required {
-            /// The infrastructure can be used.
+            /// Whether all failure domains can be used.
             pub ready: bool,
         }
         optional {
@@ -169,10 +169,10 @@ record! {
             /// Id of the domain.
             #[serde(rename = "domainID")]
             pub domain_id: String,
-            /// Id of the public address.
+            /// Id of the public IP address.
             #[serde(rename = "publicIPID")]
             pub public_ip_id: String,
-            /// Id of the network that the public address serves.
+            /// Id of the network of the public IP address.
             #[serde(rename = "publicIPNetworkID")]
             pub public_ip_network_id: String,
             /// Id of the load balancer rule.
@@ -181,99 +181,100 @@ record! {
         }
     }
 
-    /// What is wanted of a machine.
+    /// Desired state of a CloudStackMachine.
     pub struct CloudStackMachineSpec {
         required {
-            /// Service offering: processors and memory.
+            /// Service offering: CPUs and memory.
             pub offering: Identifier,
-            /// Template it is made from.
+            /// Template that the instance is created from.
             pub template: Identifier,
         }
         optional {
-            /// Not used.
+            /// Not used: instances are named after their object.
             pub name: String,
             /// Not used.
             pub id: String,
-            /// Id of the machine in CloudStack.
+            /// Id of the instance. Set by the provider.
             #[serde(rename = "instanceID")]
             pub instance_id: Option<String>,
-            /// Identity of the machine, equal to that of its Node.
+            /// Provider id, equal to that of the Node. Set by the provider.
             #[serde(rename = "providerID")]
             pub provider_id: Option<String>,
-            /// A data disk.
+            /// Data disk of the instance.
             pub disk_offering: DiskOffering,
-            /// Name of an SSH key in CloudStack.
+            /// Name of an SSH key pair in CloudStack.
             pub ssh_key: String,
-            /// Settings of the machine.
+            /// Details of the instance, such as `cpuNumber`.
             pub details: BTreeMap<String, String>,
-            /// Affinity groups that exist.
+            /// Ids of existing affinity groups that the instance joins.
             #[serde(rename = "affinitygroupids")]
             pub affinity_group_ids: Vec<String>,
-            /// `pro`, `anti`, `no` or empty.
+            /// `pro` keeps machines of the same owner on one host, `anti` on different hosts; `no` or empty does
+            /// neither.
             pub affinity: String,
-            /// The affinity group in use.
+            /// Reference to the affinity group in use. Set by the provider.
             #[serde(rename = "cloudstackaffinityref")]
             pub cloudstack_affinity_ref: Option<ObjectReference>,
-            /// Zone, by id.
+            /// Id of the zone.
             #[serde(rename = "zoneID")]
             pub zone_id: String,
-            /// Zone, by name.
+            /// Name of the zone.
             pub zone_name: String,
-            /// Where the keys are.
+            /// Reference to the Secret with the credentials.
             pub identity_ref: Option<IdentityReference>,
         }
     }
 
-    /// What was observed of a machine.
+    /// Observed state of a CloudStackMachine.
     pub struct CloudStackMachineStatus {
         required {
-            /// The machine runs.
+            /// Whether the instance is running.
             pub ready: bool,
         }
         optional {
-            /// Zone, by id.
+            /// Id of the zone.
             #[serde(rename = "zoneID")]
             pub zone_id: String,
-            /// Addresses of the machine.
+            /// Addresses of the instance.
             pub addresses: Vec<Address>,
-            /// State of the machine in CloudStack.
+            /// State of the instance in CloudStack.
             pub instance_state: String,
-            /// When that state was seen first.
+            /// Time when the state of the instance last changed.
             pub instance_state_last_updated: Option<Time>,
         }
     }
 
-    /// What CloudStackMachines are made from.
+    /// A template for CloudStackMachines.
     pub struct CloudStackMachineTemplateSpec {
         required {
-            /// A machine to be.
+            /// Template of the machines.
             pub template: CloudStackMachineTemplateResource,
         }
     }
 
-    /// A CloudStackMachine to be.
+    /// Template of a CloudStackMachine.
     pub struct CloudStackMachineTemplateResource {
         required {
-            /// What is wanted.
+            /// Desired state.
             pub spec: CloudStackMachineSpec,
         }
         optional {
-            /// Metadata of the objects made from this.
+            /// Labels and annotations of the machines.
             #[schemars(schema_with = "any_object")]
             pub metadata: Map<String, Value>,
         }
     }
 
-    /// What is wanted of a network.
+    /// Desired state of a CloudStackIsolatedNetwork.
     pub struct CloudStackIsolatedNetworkSpec {
         required {
-            /// Where the API server is reached.
+            /// Endpoint of the API server.
             pub control_plane_endpoint: Endpoint,
         }
         optional {
-            /// Its name in CloudStack.
+            /// Name of the network.
             pub name: String,
-            /// Its id in CloudStack.
+            /// Id of the network. Set by the provider.
             pub id: String,
         }
     }

@@ -34,86 +34,86 @@ kinds! {
 wire! {
     /// The infrastructure of a cluster on CloudStack.
     pub struct CloudStackCluster {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackClusterSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackClusterStatus,
     }
 
-    /// A failure domain in the words of the contract v1beta1; its name is its key.
+    /// A failure domain, as the contract v1beta1 defines it. Its name is its key.
     pub struct FailureDomainSpec {
         /// Whether control plane machines may be placed there.
         pub control_plane: bool,
-        /// What the infrastructure says about it.
+        /// Attributes of the failure domain.
         pub attributes: BTreeMap<String, String>,
     }
 
-    /// A virtual machine of a cluster on CloudStack.
+    /// A CloudStack instance that backs a Machine.
     pub struct CloudStackMachine {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackMachineStatus,
     }
 
-    /// What CloudStackMachines are made from.
+    /// A template for CloudStackMachines.
     pub struct CloudStackMachineTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineTemplateSpec,
     }
 
-    /// A network of one's own, with a public address and a load balancer.
+    /// An isolated network with a public IP address and a load balancer.
     pub struct CloudStackIsolatedNetwork {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackIsolatedNetworkSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackIsolatedNetworkStatus,
     }
 
-    /// A machine whose Machine is deleted when it stops.
+    /// Watches an instance and deletes its Machine when it stops.
     pub struct CloudStackMachineStateChecker {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineStateCheckerSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackMachineStateCheckerStatus,
     }
 
-    /// Machines that are kept together or apart.
+    /// An affinity or anti-affinity group of instances.
     pub struct CloudStackAffinityGroup {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackAffinityGroupSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: Ready,
     }
 }
 
 record! {
-    /// What is wanted of a cluster's infrastructure.
+    /// Desired state of a CloudStackCluster.
     pub struct CloudStackClusterSpec {
         required {
-            /// Where machines may live.
+            /// Failure domains of the machines.
             pub failure_domains: Vec<CloudStackFailureDomainSpec>,
-            /// Where the API server is reached.
+            /// Endpoint of the API server.
             pub control_plane_endpoint: Endpoint,
         }
     }
 
-    /// What was observed of a cluster's infrastructure.
+    /// Observed state of a CloudStackCluster.
     pub struct CloudStackClusterStatus {
         required {
-            /// All failure domains can be used.
+            /// Whether all failure domains can be used.
             pub ready: bool,
         }
         optional {
@@ -122,68 +122,68 @@ record! {
         }
     }
 
-    /// A zone and a network in it, as somebody's account sees them.
+    /// A zone and a network in it, with the account that uses them.
     pub struct CloudStackFailureDomain {
         required {
-            /// What is wanted.
+            /// Desired state.
             pub spec: CloudStackFailureDomainSpec,
         }
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
-            /// What was observed.
+            /// Observed state.
             pub status: Ready,
         }
     }
 
-    /// Where machines may live.
+    /// Desired state of a CloudStackFailureDomain.
     pub struct CloudStackFailureDomainSpec {
         required {
             /// Name of the failure domain, unique in its cluster.
             pub name: String,
-            /// Zone and network.
+            /// Zone and network of the machines.
             pub zone: Zone,
-            /// Secret with URL and keys of the CloudStack API.
+            /// Secret with the URL and the credentials of the CloudStack API.
             pub acs_endpoint: SecretReference,
         }
         optional {
-            /// Account to act for, if not that of the keys.
+            /// Account that owns the resources. Defaults to the account of the credentials.
             pub account: String,
-            /// Path of that account's domain, with or without `ROOT/`.
+            /// Path of the account's domain, with or without `ROOT/`.
             pub domain: String,
         }
     }
 
-    /// A zone, by id or by name.
+    /// Reference to a zone, by id or by name, with its network.
     pub struct Zone {
         required {
-            /// The network of machines.
+            /// Network of the machines.
             pub network: Network,
         }
         optional {
-            /// Its id.
+            /// Id of the zone.
             pub id: String,
-            /// Its name.
+            /// Name of the zone.
             pub name: String,
         }
     }
 
-    /// A network, by id or by name.
+    /// Reference to a network, by id or by name.
     pub struct Network {
         required {
-            /// Its name.
+            /// Name of the network.
             pub name: String,
         }
         optional {
-            /// Its id.
+            /// Id of the network.
             pub id: String,
-            /// `Isolated` or `Shared`.
+            /// Type of the network: `Isolated` or `Shared`.
             #[serde(rename = "type")]
             pub kind: String,
         }
     }
 
-    /// What was observed: only whether it can be used.
+    /// Observed state.
     pub struct Ready {
         required {
             /// It can be used.
@@ -191,110 +191,111 @@ record! {
         }
     }
 
-    /// What is wanted of a machine.
+    /// Desired state of a CloudStackMachine.
     pub struct CloudStackMachineSpec {
         required {
-            /// Service offering: processors and memory.
+            /// Service offering: CPUs and memory.
             pub offering: Identifier,
-            /// Template it is made from.
+            /// Template that the instance is created from.
             pub template: Identifier,
         }
         optional {
-            /// Not used.
+            /// Not used: instances are named after their object.
             pub name: String,
             /// Not used.
             pub id: String,
-            /// Id of the machine in CloudStack.
+            /// Id of the instance. Set by the provider.
             #[serde(rename = "instanceID")]
             pub instance_id: Option<String>,
-            /// Identity of the machine, equal to that of its Node.
+            /// Provider id, equal to that of the Node. Set by the provider.
             #[serde(rename = "providerID")]
             pub provider_id: Option<String>,
-            /// A data disk.
+            /// Data disk of the instance.
             pub disk_offering: DiskOffering,
-            /// Name of an SSH key in CloudStack.
+            /// Name of an SSH key pair in CloudStack.
             pub ssh_key: String,
-            /// Settings of the machine.
+            /// Details of the instance, such as `cpuNumber`.
             pub details: BTreeMap<String, String>,
-            /// Affinity groups that exist.
+            /// Ids of existing affinity groups that the instance joins.
             #[serde(rename = "affinityGroupIDs")]
             pub affinity_group_ids: Vec<String>,
-            /// `pro`, `anti`, `no` or empty.
+            /// `pro` keeps machines of the same owner on one host, `anti` on different hosts; `no` or empty does
+            /// neither.
             pub affinity: String,
-            /// The affinity group in use.
+            /// Reference to the affinity group in use. Set by the provider.
             pub cloudstack_affinity_ref: Option<ObjectReference>,
-            /// Failure domain. Empty means that of the Machine, or one that is chosen; filled in.
+            /// Failure domain. Defaults to that of the Machine; otherwise the provider chooses one.
             pub failure_domain_name: String,
-            /// Boot data as it is.
+            /// Whether user data is sent without compression, as Ignition requires.
             pub uncompressed_user_data: Option<bool>,
         }
     }
 
-    /// What was observed of a machine.
+    /// Observed state of a CloudStackMachine.
     pub struct CloudStackMachineStatus {
         required {
-            /// The machine runs.
+            /// Whether the instance is running.
             pub ready: bool,
         }
         optional {
-            /// Addresses of the machine.
+            /// Addresses of the instance.
             pub addresses: Vec<Address>,
-            /// State of the machine in CloudStack.
+            /// State of the instance in CloudStack.
             pub instance_state: String,
-            /// When that state was seen first.
+            /// Time when the state of the instance last changed.
             pub instance_state_last_updated: Option<Time>,
-            /// `Success` or `Failure`.
+            /// `Success` or `Failure`. Written by CAPC only.
             pub status: Option<String>,
-            /// Why it failed.
+            /// Reason of a failure. Written by CAPC only.
             pub reason: Option<String>,
         }
     }
 
-    /// What CloudStackMachines are made from.
+    /// A template for CloudStackMachines.
     pub struct CloudStackMachineTemplateSpec {
         required {
-            /// A machine to be.
+            /// Template of the machines.
             pub template: CloudStackMachineTemplateResource,
         }
     }
 
-    /// A CloudStackMachine to be.
+    /// Template of a CloudStackMachine.
     pub struct CloudStackMachineTemplateResource {
         required {
-            /// What is wanted.
+            /// Desired state.
             pub spec: CloudStackMachineSpec,
         }
         optional {
-            /// Metadata of the objects made from this.
+            /// Labels and annotations of the machines.
             #[schemars(schema_with = "any_object_or_null")]
             pub metadata: Option<Map<String, Value>>,
         }
     }
 
-    /// What is wanted of a network.
+    /// Desired state of a CloudStackIsolatedNetwork.
     pub struct CloudStackIsolatedNetworkSpec {
         required {
-            /// Where the API server is reached.
+            /// Endpoint of the API server.
             pub control_plane_endpoint: Endpoint,
-            /// Failure domain it belongs to.
+            /// Name of the failure domain that the network belongs to.
             pub failure_domain_name: String,
         }
         optional {
-            /// Its name in CloudStack.
+            /// Name of the network.
             pub name: String,
-            /// Its id in CloudStack.
+            /// Id of the network. Set by the provider.
             pub id: String,
         }
     }
 
-    /// What was observed of a network.
+    /// Observed state of a CloudStackIsolatedNetwork.
     pub struct CloudStackIsolatedNetworkStatus {
         required {
-            /// Machines can be put there.
+            /// Whether machines can be placed in the network.
             pub ready: bool,
         }
         optional {
-            /// Id of the public address.
+            /// Id of the public IP address.
             #[serde(rename = "publicIPID")]
             pub public_ip_id: String,
             /// Id of the load balancer rule.
@@ -310,12 +311,12 @@ impl From<FailureDomain> for FailureDomainSpec {
     }
 }
 
-/// An object with fields that nobody says.
+/// An object whose fields are unspecified.
 pub(crate) fn any_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object" })
 }
 
-/// The same, or nothing in so many words.
+/// The value, or an explicit null.
 fn any_object_or_null(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "nullable": true })
 }

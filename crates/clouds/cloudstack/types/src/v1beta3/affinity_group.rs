@@ -14,45 +14,45 @@ object!(
 );
 
 wire! {
-    /// Machines that are kept together or apart. Made by the provider.
+    /// An affinity or anti-affinity group of instances. Created by the provider.
     pub struct CloudStackAffinityGroup {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackAffinityGroupSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackAffinityGroupStatus,
     }
 
-    /// What is wanted of an affinity group.
+    /// Desired state of a CloudStackAffinityGroup.
     pub struct CloudStackAffinityGroupSpec {
-        /// `host affinity` or `host anti-affinity`.
+        /// Type of the group: `host affinity` or `host anti-affinity`.
         #[serde(rename = "type")]
         pub kind: String,
-        /// Its name in CloudStack.
+        /// Name of the affinity group.
         pub name: String,
-        /// Its id in CloudStack; filled in.
+        /// Id of the affinity group. Set by the provider.
         pub id: String,
-        /// Failure domain it belongs to.
+        /// Name of the failure domain that the group belongs to.
         pub failure_domain_name: String,
     }
 }
 
 record! {
-    /// What was observed of an affinity group.
+    /// Observed state of a CloudStackAffinityGroup.
     pub struct CloudStackAffinityGroupStatus {
         required {
-            /// Machines can be put into it.
+            /// Whether instances can join the group.
             pub ready: bool,
         }
         optional {
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             #[schemars(
                 length(max = 32),
                 extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
             )]
             pub conditions: Vec<Condition>,
-            /// Milestones on the way to being usable.
+            /// Provisioning progress.
             pub initialization: Initialization,
         }
     }

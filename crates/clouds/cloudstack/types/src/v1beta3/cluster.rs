@@ -23,51 +23,52 @@ object!(
 wire! {
     /// The infrastructure of a cluster on CloudStack.
     pub struct CloudStackCluster {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackClusterSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackClusterStatus,
     }
 }
 
 record! {
-    /// What is wanted of a cluster's infrastructure.
+    /// Desired state of a CloudStackCluster.
     pub struct CloudStackClusterSpec {
         required {
-            /// Where machines may live.
+            /// Failure domains of the machines.
             pub failure_domains: Vec<CloudStackFailureDomainSpec>,
-            /// Where the API server is reached. Without a host, a public address is chosen on isolated networks.
+            /// Endpoint of the API server. Without a host, the provider allocates a public IP address on isolated
+            /// networks.
             pub control_plane_endpoint: Endpoint,
         }
         optional {
-            /// Show the cluster in CloudStack's own list of clusters.
+            /// Whether the cluster is registered in CloudStack's list of Kubernetes clusters.
             #[serde(rename = "syncWithACS")]
             pub sync_with_acs: Option<bool>,
         }
     }
 
-    /// What was observed of a cluster's infrastructure.
+    /// Observed state of a CloudStackCluster.
     pub struct CloudStackClusterStatus {
         required {
-            /// All failure domains can be used; for those who follow the contract v1beta1.
+            /// Whether all failure domains can be used; part of the contract v1beta1.
             pub ready: bool,
         }
         optional {
-            /// The generation that this status is about.
+            /// Generation of the spec that this status is for.
             pub observed_generation: i64,
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             #[schemars(
                 length(max = 32),
                 extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
             )]
             pub conditions: Vec<Condition>,
-            /// Milestones on the way to being usable; contract with the core.
+            /// Provisioning progress, as the Cluster API contract defines it.
             pub initialization: Initialization,
-            /// Failure domains that machines can be placed in; contract with the core.
+            /// Failure domains that machines can be placed in, as the Cluster API contract defines them.
             pub failure_domains: FailureDomains,
-            /// Id of the cluster in CloudStack's own list.
+            /// Id of the cluster in CloudStack's list of Kubernetes clusters.
             pub cloud_stack_cluster_id: String,
         }
     }

@@ -3,12 +3,12 @@
 use capstan_capi_types::wire::{record, wire};
 
 record! {
-    /// Where an API server is reached.
+    /// Endpoint of an API server.
     pub struct Endpoint {
         required {
-            /// Name or address; empty until one is chosen.
+            /// Host name or IP address; empty until it is known.
             pub host: String,
-            /// Port; 0 until one is chosen.
+            /// Port; 0 until it is known.
             pub port: i32,
         }
     }
@@ -16,43 +16,43 @@ record! {
     /// An address of a machine.
     pub struct Address {
         required {
-            /// Which one: `InternalIP`, ….
+            /// Type of the address, such as `InternalIP`.
             #[serde(rename = "type")]
             pub kind: String,
-            /// Address or name.
+            /// IP address or host name.
             pub address: String,
         }
     }
 }
 
 wire! {
-    /// Names something in CloudStack, by id or by name.
+    /// Reference to a CloudStack resource, by id or by name.
     pub struct Identifier {
-        /// Its id.
+        /// Id of the resource.
         pub id: String,
-        /// Its name.
+        /// Name of the resource.
         pub name: String,
     }
 
-    /// Names a Secret.
+    /// Reference to a Secret.
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub struct SecretReference {
-        /// Its name.
+        /// Name of the Secret.
         pub name: String,
-        /// Its namespace.
+        /// Namespace of the Secret.
         pub namespace: String,
     }
 
-    /// Milestones; contract with the core.
+    /// Provisioning progress, as the Cluster API contract defines it.
     #[schemars(extend("minProperties" = 1))]
     pub struct Initialization {
-        /// The infrastructure is there.
+        /// Whether the infrastructure is provisioned.
         pub provisioned: Option<bool>,
     }
 }
 
 impl Identifier {
-    /// Nothing is named.
+    /// Neither an id nor a name is set.
     pub fn is_empty(&self) -> bool {
         self.id.is_empty() && self.name.is_empty()
     }

@@ -14,108 +14,109 @@ object!(
 );
 
 record! {
-    /// A zone and a network in it, as somebody's account sees them. Made by the provider, one per entry of a cluster.
+    /// A zone and a network in it, with the account that uses them. Created by the provider, one per entry of a
+    /// cluster.
     pub struct CloudStackFailureDomain {
         required {
-            /// What is wanted.
+            /// Desired state.
             pub spec: CloudStackFailureDomainSpec,
         }
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
-            /// What was observed.
+            /// Observed state.
             pub status: CloudStackFailureDomainStatus,
         }
     }
 
-    /// Where machines may live.
+    /// Desired state of a CloudStackFailureDomain.
     pub struct CloudStackFailureDomainSpec {
         required {
             /// Name of the failure domain, unique in its cluster.
             pub name: String,
-            /// Zone and network.
+            /// Zone and network of the machines.
             pub zone: Zone,
-            /// Secret with URL and keys of the CloudStack API.
+            /// Secret with the URL and the credentials of the CloudStack API.
             pub acs_endpoint: SecretReference,
         }
         optional {
-            /// Account to act for, if not that of the keys.
+            /// Account that owns the resources. Defaults to the account of the credentials.
             pub account: String,
-            /// Path of that account's domain, with or without `ROOT/`.
+            /// Path of the account's domain, with or without `ROOT/`.
             pub domain: String,
-            /// Name of a project to work in.
+            /// Name of the project that owns the resources.
             pub project: String,
         }
     }
 
-    /// A zone, by id or by name.
+    /// Reference to a zone, by id or by name, with its network.
     pub struct Zone {
         required {
-            /// The network of machines.
+            /// Network of the machines.
             pub network: Network,
         }
         optional {
-            /// Its id.
+            /// Id of the zone.
             pub id: String,
-            /// Its name.
+            /// Name of the zone.
             pub name: String,
         }
     }
 
-    /// A network, by id or by name. One that does not exist is made.
+    /// Reference to a network, by id or by name. Created if it does not exist.
     pub struct Network {
         required {
-            /// Its name.
+            /// Name of the network.
             pub name: String,
         }
         optional {
-            /// Its id.
+            /// Id of the network.
             pub id: String,
-            /// `Isolated` or `Shared`; filled in.
+            /// Type of the network: `Isolated` or `Shared`. Set by the provider.
             #[serde(rename = "type")]
             pub kind: String,
-            /// Gateway, if it is made.
+            /// Gateway of a network that the provider creates.
             pub gateway: String,
-            /// Netmask, if it is made.
+            /// Netmask of a network that the provider creates.
             pub netmask: String,
-            /// Name of the network offering, if it is made.
+            /// Name of the network offering of a network that the provider creates.
             pub offering: String,
-            /// `Static` or `Dynamic` on routed networks; filled in.
+            /// Routing mode of a routed network: `Static` or `Dynamic`. Set by the provider.
             pub routing_mode: String,
-            /// The virtual private cloud it is a tier of.
+            /// Virtual private cloud that the network is a tier of.
             pub vpc: Option<Vpc>,
         }
     }
 
-    /// What was observed of a failure domain.
+    /// Observed state of a CloudStackFailureDomain.
     pub struct CloudStackFailureDomainStatus {
         required {
-            /// Machines can be put there.
+            /// Whether machines can be placed in the failure domain.
             pub ready: bool,
         }
         optional {
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             #[schemars(
                 length(max = 32),
                 extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
             )]
             pub conditions: Vec<Condition>,
-            /// Milestones on the way to being usable.
+            /// Provisioning progress.
             pub initialization: Initialization,
         }
     }
 }
 
 wire! {
-    /// A virtual private cloud, by id or by name. One that does not exist is made.
+    /// Reference to a virtual private cloud, by id or by name. Created if it does not exist.
     pub struct Vpc {
-        /// Its id.
+        /// Id of the virtual private cloud.
         pub id: String,
-        /// Its name.
+        /// Name of the virtual private cloud.
         pub name: String,
-        /// Its addresses, if it is made.
+        /// CIDR of a virtual private cloud that the provider creates.
         pub cidr: String,
-        /// Name of its offering, if it is made.
+        /// Name of the offering of a virtual private cloud that the provider creates.
         pub offering: String,
     }
 }

@@ -15,64 +15,64 @@ object!(
 );
 
 wire! {
-    /// A network of one's own, with a public address and a load balancer. Made by the provider.
+    /// An isolated network with a public IP address and a load balancer. Created by the provider.
     pub struct CloudStackIsolatedNetwork {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackIsolatedNetworkSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackIsolatedNetworkStatus,
     }
 }
 
 record! {
-    /// What is wanted of a network.
+    /// Desired state of a CloudStackIsolatedNetwork.
     pub struct CloudStackIsolatedNetworkSpec {
         required {
-            /// Where the API server is reached.
+            /// Endpoint of the API server.
             pub control_plane_endpoint: Endpoint,
-            /// Failure domain it belongs to.
+            /// Name of the failure domain that the network belongs to.
             pub failure_domain_name: String,
         }
         optional {
-            /// Its name in CloudStack.
+            /// Name of the network.
             pub name: String,
-            /// Its id in CloudStack; filled in.
+            /// Id of the network. Set by the provider.
             pub id: String,
-            /// Gateway, if it is made.
+            /// Gateway of a network that the provider creates.
             pub gateway: String,
-            /// Netmask, if it is made.
+            /// Netmask of a network that the provider creates.
             pub netmask: String,
-            /// Name of the network offering, if it is made.
+            /// Name of the network offering of a network that the provider creates.
             pub offering: String,
-            /// The virtual private cloud it is a tier of.
+            /// Virtual private cloud that the network is a tier of.
             pub vpc: Option<Vpc>,
         }
     }
 
-    /// What was observed of a network.
+    /// Observed state of a CloudStackIsolatedNetwork.
     pub struct CloudStackIsolatedNetworkStatus {
         required {
-            /// Machines can be put there.
+            /// Whether machines can be placed in the network.
             pub ready: bool,
         }
         optional {
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             #[schemars(
                 length(max = 32),
                 extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
             )]
             pub conditions: Vec<Condition>,
-            /// Milestones on the way to being usable.
+            /// Provisioning progress.
             pub initialization: Initialization,
-            /// Id of the public address.
+            /// Id of the public IP address.
             #[serde(rename = "publicIPID")]
             pub public_ip_id: String,
             /// Id of the load balancer rule.
             #[serde(rename = "loadBalancerRuleID")]
             pub load_balancer_rule_id: String,
-            /// `Static` or `Dynamic` on routed networks.
+            /// Routing mode of a routed network: `Static` or `Dynamic`.
             pub routing_mode: String,
         }
     }

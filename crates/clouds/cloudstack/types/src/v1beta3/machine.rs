@@ -17,55 +17,56 @@ object!(
 );
 
 wire! {
-    /// A virtual machine of a cluster on CloudStack.
+    /// A CloudStack instance that backs a Machine.
     pub struct CloudStackMachine {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackMachineStatus,
     }
 }
 
 record! {
-    /// What is wanted of a machine.
+    /// Desired state of a CloudStackMachine.
     pub struct CloudStackMachineSpec {
         required {
-            /// Service offering: processors and memory.
+            /// Service offering: CPUs and memory.
             pub offering: Identifier,
-            /// Template it is made from.
+            /// Template that the instance is created from.
             pub template: Identifier,
         }
         optional {
-            /// Not used: the machine is called like its object.
+            /// Not used: instances are named after their object.
             pub name: String,
             /// Not used.
             pub id: String,
-            /// Id of the machine in CloudStack; filled in.
+            /// Id of the instance. Set by the provider.
             #[serde(rename = "instanceID")]
             pub instance_id: Option<String>,
-            /// Identity of the machine, equal to that of its Node; filled in.
+            /// Provider id, equal to that of the Node. Set by the provider.
             #[serde(rename = "providerID")]
             pub provider_id: Option<String>,
-            /// A data disk.
+            /// Data disk of the instance.
             pub disk_offering: DiskOffering,
-            /// Networks, the failure domain's first; that one alone if empty.
+            /// Networks of the instance; the first must be the failure domain's. Defaults to that network alone.
             pub networks: Vec<MachineNetwork>,
-            /// Name of an SSH key in CloudStack.
+            /// Name of an SSH key pair in CloudStack.
             pub ssh_key: String,
-            /// Settings of the machine, such as `cpuNumber`.
+            /// Details of the instance, such as `cpuNumber`.
             pub details: BTreeMap<String, String>,
-            /// Affinity groups that exist.
+            /// Ids of existing affinity groups that the instance joins.
             #[serde(rename = "affinityGroupIDs")]
             pub affinity_group_ids: Vec<String>,
-            /// `pro` keeps machines of the same owner on one host, `anti` apart; `no` or empty does neither.
+            /// `pro` keeps machines of the same owner on one host, `anti` on different hosts; `no` or empty does
+            /// neither.
             pub affinity: String,
-            /// The affinity group in use; filled in.
+            /// Reference to the affinity group in use. Set by the provider.
             pub cloudstack_affinity_ref: Option<ObjectReference>,
-            /// Failure domain. Empty means that of the Machine, or one that is chosen; filled in.
+            /// Failure domain. Defaults to that of the Machine; otherwise the provider chooses one.
             pub failure_domain_name: String,
-            /// Boot data as it is, for Ignition; compressed otherwise.
+            /// Whether user data is sent without compression, as Ignition requires.
             pub uncompressed_user_data: Option<bool>,
         }
     }
@@ -73,21 +74,21 @@ record! {
     /// A data disk.
     pub struct DiskOffering {
         required {
-            /// Where boot data mounts it.
+            /// Path where boot data mounts the disk.
             pub mount_path: String,
-            /// Its device.
+            /// Device of the disk.
             pub device: String,
-            /// Its file system.
+            /// File system of the disk.
             pub filesystem: String,
             /// Label of the file system.
             pub label: String,
         }
         optional {
-            /// Id of the offering.
+            /// Id of the disk offering.
             pub id: String,
-            /// Name of the offering.
+            /// Name of the disk offering.
             pub name: String,
-            /// Gigabytes, if the offering leaves that open.
+            /// Size in gigabytes, for disk offerings of custom size.
             #[serde(rename = "customSizeInGB")]
             pub custom_size_in_gb: i64,
         }
@@ -96,43 +97,43 @@ record! {
     /// A network of a machine.
     pub struct MachineNetwork {
         required {
-            /// Its name.
+            /// Name of the network.
             pub name: String,
         }
         optional {
-            /// Its id.
+            /// Id of the network.
             pub id: String,
-            /// Address that the machine shall have there.
+            /// Static IP address in the network.
             pub ip: String,
         }
     }
 
-    /// What was observed of a machine.
+    /// Observed state of a CloudStackMachine.
     pub struct CloudStackMachineStatus {
         required {
-            /// The machine runs; for those who follow the contract v1beta1.
+            /// Whether the instance is running; part of the contract v1beta1.
             pub ready: bool,
         }
         optional {
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             #[schemars(
                 length(max = 32),
                 extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
             )]
             pub conditions: Vec<Condition>,
-            /// Milestones on the way to being usable; contract with the core.
+            /// Provisioning progress, as the Cluster API contract defines it.
             pub initialization: Initialization,
-            /// Failure domain the machine was placed in; contract with the core.
+            /// Failure domain that the machine was placed in.
             pub failure_domain: String,
-            /// Addresses of the machine.
+            /// Addresses of the instance.
             pub addresses: Vec<Address>,
-            /// State of the machine in CloudStack.
+            /// State of the instance in CloudStack.
             pub instance_state: String,
-            /// When that state was seen first.
+            /// Time when the state of the instance last changed.
             pub instance_state_last_updated: Option<Time>,
-            /// `Success` or `Failure`; what CAPC left there.
+            /// `Success` or `Failure`. Written by CAPC only.
             pub status: Option<String>,
-            /// Why it failed; what CAPC left there.
+            /// Reason of a failure. Written by CAPC only.
             pub reason: Option<String>,
         }
     }

@@ -12,29 +12,29 @@ object!(
 );
 
 wire! {
-    /// A machine whose Machine is deleted when it stops. CAPC makes one per machine.
+    /// Watches an instance and deletes its Machine when it stops. CAPC creates one per machine.
     pub struct CloudStackMachineStateChecker {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineStateCheckerSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackMachineStateCheckerStatus,
     }
 
-    /// The machine that is watched.
+    /// Desired state of a CloudStackMachineStateChecker.
     pub struct CloudStackMachineStateCheckerSpec {
-        /// Id of the machine in CloudStack.
+        /// Id of the instance.
         #[serde(rename = "instanceID")]
         pub instance_id: String,
     }
 }
 
 record! {
-    /// What was observed of the machine.
+    /// Observed state of a CloudStackMachineStateChecker.
     pub struct CloudStackMachineStateCheckerStatus {
         required {
-            /// The machine runs and its Node has joined.
+            /// Whether the instance is running and its Node has joined.
             pub ready: bool,
         }
     }

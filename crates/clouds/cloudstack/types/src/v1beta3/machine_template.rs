@@ -16,59 +16,59 @@ object!(
 );
 
 wire! {
-    /// What CloudStackMachines are made from.
+    /// A template for CloudStackMachines.
     pub struct CloudStackMachineTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Metadata of the object.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: CloudStackMachineTemplateSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: CloudStackMachineTemplateStatus,
     }
 
-    /// Labels and annotations that machines get.
+    /// Labels and annotations of the machines.
     pub struct MachineMeta {
-        /// Labels.
+        /// Labels of the machines.
         pub labels: BTreeMap<String, String>,
-        /// Annotations.
+        /// Annotations of the machines.
         pub annotations: BTreeMap<String, String>,
     }
 
-    /// What is known of machines before one is made: who scales from zero needs it.
+    /// Capacity of the machines, for autoscalers that scale from zero.
     pub struct CloudStackMachineTemplateStatus {
-        /// Processors, memory and the like, as quantities.
+        /// Resources of a machine, such as `cpu` and `memory`, as quantities.
         pub capacity: BTreeMap<String, String>,
-        /// What their Nodes will say.
+        /// Operating system and architecture of the Nodes.
         pub node_info: NodeInfo,
     }
 
-    /// What a Node says about its system.
+    /// Operating system and architecture of a Node.
     #[schemars(extend("minProperties" = 1))]
     pub struct NodeInfo {
-        /// `amd64`, `arm64`, ….
+        /// Architecture, such as `amd64` or `arm64`.
         pub architecture: String,
-        /// `linux`, ….
+        /// Operating system, such as `linux`.
         pub operating_system: String,
     }
 }
 
 record! {
-    /// What CloudStackMachines are made from.
+    /// A template for CloudStackMachines.
     pub struct CloudStackMachineTemplateSpec {
         required {
-            /// A machine to be.
+            /// Template of the machines.
             pub template: CloudStackMachineTemplateResource,
         }
     }
 
-    /// A CloudStackMachine to be.
+    /// Template of a CloudStackMachine.
     pub struct CloudStackMachineTemplateResource {
         required {
-            /// What is wanted.
+            /// Desired state.
             pub spec: CloudStackMachineSpec,
         }
         optional {
-            /// Labels and annotations for the objects made from this.
+            /// Labels and annotations of the machines.
             pub metadata: MachineMeta,
         }
     }
