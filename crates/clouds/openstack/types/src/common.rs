@@ -10,10 +10,10 @@ record! {
     /// An address of a machine.
     pub struct NodeAddress {
         required {
-            /// Which one: `InternalIP`, `ExternalIP`, `InternalDNS`.
+            /// Type of the address, such as `InternalIP`, `ExternalIP` or `InternalDNS`.
             #[serde(rename = "type")]
             pub kind: String,
-            /// Address or name.
+            /// IP address or host name.
             pub address: String,
         }
     }
@@ -31,7 +31,7 @@ choice! {
     }
 }
 
-/// An amount as Kubernetes writes it: `4`, `8Gi`, `500m`.
+/// A quantity in Kubernetes notation: `4`, `8Gi`, `500m`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Quantity(pub String);

@@ -1,7 +1,7 @@
 //! What the provider's things are called. Live clusters depend on it: after a loss of status, everything in OpenStack is
 //! found by the name that CAPO gave it.
 
-/// Finalizers.
+/// Finalizers of the provider's kinds.
 pub mod finalizer {
     /// On OpenStackClusters.
     pub const CLUSTER: &str = "openstackcluster.infrastructure.cluster.x-k8s.io";
@@ -74,7 +74,7 @@ pub fn floating_ip_pool_tag(pool: &str) -> String {
     format!("cluster-api-provider-openstack-fip-pool-{pool}")
 }
 
-/// What a server's Node is known by. CAPO has the region of the machine's own `identityRef` there, which is empty for
+/// Provider id of a server and its Node. CAPO writes the region of the machine's own `identityRef`, which is empty for
 /// most.
 pub fn provider_id(region: &str, server: &str) -> String {
     format!("openstack://{region}/{server}")

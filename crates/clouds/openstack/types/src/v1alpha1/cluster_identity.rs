@@ -12,34 +12,34 @@ object!(
 );
 
 record! {
-    /// Credentials that clusters of several namespaces share.
+    /// Credentials that clusters in several namespaces may use.
     pub struct OpenStackClusterIdentity {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackClusterIdentitySpec,
         }
     }
 
-    /// Credentials, and who may use them.
+    /// Desired state of an OpenStackClusterIdentity.
     pub struct OpenStackClusterIdentitySpec {
         required {
-            /// The Secret.
+            /// Reference to the Secret with the credentials.
             pub secret_ref: OpenStackCredentialSecretReference,
         }
         optional {
-            /// Namespaces whose clusters may use the credentials; all if not set.
+            /// Selects the namespaces whose clusters may use the credentials. Defaults to all namespaces.
             pub namespace_selector: Option<LabelSelector>,
         }
     }
 
-    /// Names a Secret with credentials.
+    /// Reference to a Secret with credentials.
     pub struct OpenStackCredentialSecretReference {
         required {
-            /// Its name.
+            /// Name of the Secret.
             pub name: String,
-            /// Its namespace.
+            /// Namespace of the Secret.
             pub namespace: String,
         }
     }

@@ -14,10 +14,10 @@ object!(
 );
 
 record! {
-    /// Floating IPs that machines claim.
+    /// A pool of floating IPs that machines claim.
     pub struct OpenStackFloatingIPPool {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackFloatingIPPoolSpec,
@@ -26,47 +26,47 @@ record! {
         }
     }
 
-    /// Desired state of a pool.
+    /// Desired state of an OpenStackFloatingIPPool.
     pub struct OpenStackFloatingIPPoolSpec {
         required {
-            /// Where the credentials are.
+            /// Reference to the credentials of the cloud.
             pub identity_ref: OpenStackIdentityReference,
-            /// What happens to an address that is released: `Retain` or `Delete`.
+            /// Whether a released floating IP is kept (`Retain`) or deleted (`Delete`).
             #[schemars(extend("enum" = ["Retain", "Delete"]))]
             pub reclaim_policy: String,
         }
         optional {
-            /// Floating IPs that exist already.
+            /// Existing floating IPs of the pool.
             #[serde(rename = "preAllocatedFloatingIPs")]
             pub pre_allocated_floating_ips: Vec<String>,
-            /// How many addresses the pool has at most.
+            /// Maximum number of floating IPs in the pool.
             #[serde(rename = "maxIPs")]
             #[schemars(schema_with = "crate::schema::integer")]
             pub max_ips: Option<i64>,
-            /// The external network of the addresses.
+            /// External network of the floating IPs.
             #[serde(rename = "floatingIPNetwork")]
             pub floating_ip_network: Option<NetworkParam>,
         }
     }
 
-    /// Observed state of a pool.
+    /// Observed state of an OpenStackFloatingIPPool.
     pub struct OpenStackFloatingIPPoolStatus {
         optional {
-            /// Addresses in use.
+            /// Floating IPs in use.
             #[serde(rename = "claimedIPs")]
             #[schemars(extend("x-default" = []))]
             pub claimed_ips: Vec<String>,
-            /// Addresses that can be claimed.
+            /// Floating IPs that can be claimed.
             #[serde(rename = "availableIPs")]
             #[schemars(extend("x-default" = []))]
             pub available_ips: Vec<String>,
-            /// Addresses that could not be used.
+            /// Floating IPs that cannot be used.
             #[serde(rename = "failedIPs")]
             pub failed_ips: Vec<String>,
-            /// The external network of the addresses.
+            /// External network of the floating IPs.
             #[serde(rename = "floatingIPNetwork")]
             pub floating_ip_network: Option<NetworkStatus>,
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             pub conditions: Vec<Condition>,
         }
     }

@@ -25,7 +25,7 @@ record! {
     /// A server with its ports and volumes.
     pub struct OpenStackServer {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackServerSpec,
@@ -34,26 +34,26 @@ record! {
         }
     }
 
-    /// Desired state of a server.
+    /// Desired state of an OpenStackServer.
     #[schemars(extend("x-kubernetes-validations" = [rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set")]))]
     pub struct OpenStackServerSpec {
         required {
-            /// Where the credentials are.
+            /// Reference to the credentials of the cloud.
             pub identity_ref: OpenStackIdentityReference,
-            /// The image.
+            /// Image of the server.
             pub image: ImageParam,
-            /// The ports.
+            /// Ports of the server.
             pub ports: Vec<PortOpts>,
-            /// Name of an SSH key in Nova.
+            /// Name of a key pair in Nova.
             pub ssh_key_name: String,
         }
         optional {
-            /// Disks beside the root disk.
+            /// Additional disks of the server.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub additional_block_devices: Vec<AdditionalBlockDevice>,
-            /// The availability zone.
+            /// Availability zone of the server.
             pub availability_zone: Option<String>,
-            /// User data is on a drive.
+            /// Whether user data is on a config drive.
             pub config_drive: Option<bool>,
             /// Name of the flavor.
             #[schemars(extend("minLength" = 1))]
@@ -62,35 +62,35 @@ record! {
             #[serde(rename = "flavorID")]
             #[schemars(extend("minLength" = 1))]
             pub flavor_id: Option<String>,
-            /// Pool that a floating IP is claimed from.
+            /// Pool that the floating IP of the server is claimed from.
             #[serde(rename = "floatingIPPoolRef")]
             pub floating_ip_pool_ref: Option<TypedLocalObjectReference>,
-            /// Boot from a volume instead of a disk of the host.
+            /// Volume that the server boots from. Defaults to a disk of the host.
             pub root_volume: Option<RootVolume>,
-            /// Its security groups.
+            /// Security groups of the server.
             pub security_groups: Vec<SecurityGroupParam>,
-            /// The server group.
+            /// Server group of the server.
             pub server_group: Option<ServerGroupParam>,
-            /// Keys and values of the server.
+            /// Metadata of the server.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["key"], "x-kubernetes-list-type" = "map"))]
             pub server_metadata: Vec<ServerMetadata>,
-            /// Tags; all of them in a filter.
+            /// Tags of the server.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// Ports are trunks.
+            /// Whether ports are trunks by default.
             pub trunk: Option<bool>,
-            /// Secret with the user data, under the key `value`.
+            /// Reference to the Secret with the user data, under the key `value`.
             pub user_data_ref: Option<LocalObjectReference>,
-            /// Hints for the cloud's scheduler.
+            /// Scheduler hints for Nova.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub scheduler_hint_additional_properties: Vec<SchedulerHintAdditionalProperty>,
         }
     }
 
-    /// Observed state of a server.
+    /// Observed state of an OpenStackServer.
     pub struct OpenStackServerStatus {
         required {
-            /// Usable; for those who follow the contract v1beta1.
+            /// Whether the infrastructure is ready; part of the contract v1beta1.
             #[schemars(extend("x-default" = false))]
             pub ready: bool,
         }
@@ -102,16 +102,16 @@ record! {
             pub instance_state: Option<String>,
             /// Addresses of the server.
             pub addresses: Vec<NodeAddress>,
-            /// Ids that filters resolved to.
+            /// Ids of the resources that the references resolved to.
             pub resolved: Option<ResolvedServerSpec>,
-            /// What was created for it.
+            /// Resources that were created for the server.
             pub resources: Option<ServerResources>,
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             pub conditions: Vec<Condition>,
         }
     }
 
-    /// Ids that filters of a server resolved to.
+    /// Ids of the resources that the references of a server resolved to.
     pub struct ResolvedServerSpec {
         optional {
             /// Id of the server group.
@@ -123,15 +123,15 @@ record! {
             /// Id of the flavor.
             #[serde(rename = "flavorID")]
             pub flavor_id: String,
-            /// The ports.
+            /// Ports with resolved references.
             pub ports: Vec<ResolvedPortSpec>,
         }
     }
 
-    /// What was created for a server.
+    /// Resources that were created for a server.
     pub struct ServerResources {
         optional {
-            /// The ports.
+            /// Ports of the server.
             pub ports: Vec<PortStatus>,
         }
     }

@@ -26,7 +26,7 @@ record! {
     /// The infrastructure of a cluster on OpenStack.
     pub struct OpenStackCluster {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackClusterSpec,
@@ -35,90 +35,90 @@ record! {
         }
     }
 
-    /// Desired state of a cluster's infrastructure.
+    /// Desired state of an OpenStackCluster.
     #[schemars(extend("x-kubernetes-validations" = [rule("has(self.disableExternalNetwork) && self.disableExternalNetwork ? !has(self.bastion) || !has(self.bastion.floatingIP) : true", "bastion floating IP cannot be set when disableExternalNetwork is true"), rule("has(self.disableExternalNetwork) && self.disableExternalNetwork ? has(self.disableAPIServerFloatingIP) && self.disableAPIServerFloatingIP : true", "disableAPIServerFloatingIP cannot be false when disableExternalNetwork is true")]))]
     pub struct OpenStackClusterSpec {
         required {
-            /// Where the credentials are.
+            /// Reference to the credentials of the cloud.
             pub identity_ref: OpenStackIdentityReference,
         }
         optional {
-            /// Subnets to create; one at most. Without one, an existing network is used.
+            /// Subnets to create, at most one. If empty, an existing network is used.
             #[schemars(extend("maxItems" = 1, "x-kubernetes-list-type" = "atomic"))]
             pub managed_subnets: Vec<SubnetSpec>,
-            /// An existing router.
+            /// Existing router of the cluster.
             pub router: Option<RouterParam>,
-            /// An existing network.
+            /// Existing network of the cluster.
             pub network: Option<NetworkParam>,
-            /// Existing subnets; all of the network if empty.
+            /// Existing subnets of the cluster. Defaults to all subnets of the network.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub subnets: Vec<SubnetParam>,
-            /// Subnet of the first address of nodes; all subnets if not set.
+            /// Subnet of the first address of nodes. Defaults to all subnets.
             pub primary_subnet: Option<SubnetParam>,
-            /// The longest packet of the network that is created.
+            /// MTU of the managed network.
             #[serde(rename = "networkMTU")]
             #[schemars(schema_with = "crate::schema::integer")]
             pub network_mtu: Option<i64>,
-            /// Addresses of the router in the external network.
+            /// IP addresses of the managed router in the external network.
             #[serde(rename = "externalRouterIPs")]
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub external_router_ips: Vec<ExternalRouterIPParam>,
-            /// The external network; the only one there is if not set.
+            /// External network. Defaults to the only one that exists.
             pub external_network: Option<NetworkParam>,
-            /// Use no external network.
+            /// Whether the cluster has no external network.
             pub disable_external_network: Option<bool>,
-            /// Load balancer in front of the API server.
+            /// Load balancer of the API server.
             pub api_server_load_balancer: Option<APIServerLoadBalancer>,
-            /// Do not reach the API server through a floating IP.
+            /// Whether the API server has no floating IP.
             #[serde(rename = "disableAPIServerFloatingIP")]
             pub disable_api_server_floating_ip: Option<bool>,
-            /// Floating IP of the API server; one is created if not set.
+            /// Floating IP of the API server. Defaults to a new one.
             #[serde(rename = "apiServerFloatingIP")]
             pub api_server_floating_ip: Option<String>,
-            /// Address of the API server in the network of the cluster.
+            /// IP address of the API server in the network of the cluster.
             #[serde(rename = "apiServerFixedIP")]
             pub api_server_fixed_ip: Option<String>,
-            /// Port of the API server; 6443 if not set.
+            /// Port of the API server. Defaults to 6443.
             #[schemars(schema_with = "crate::schema::port")]
             pub api_server_port: Option<u16>,
-            /// Security groups to create; none if not set.
+            /// Security groups to create. None are created if not set.
             pub managed_security_groups: Option<ManagedSecurityGroups>,
-            /// Ports of the network that is created are not guarded.
+            /// Whether port security is disabled in the managed network.
             pub disable_port_security: Option<bool>,
-            /// Tags of everything that is created.
+            /// Tags of all resources that are created for the cluster.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// Where the API server is reached; filled in if not set, and fixed from then on.
+            /// Endpoint of the API server. Set by the provider if empty; immutable from then on.
             pub control_plane_endpoint: Option<APIEndpoint>,
-            /// Zones for control plane machines; all if empty.
+            /// Availability zones of control plane machines. Defaults to all zones.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub control_plane_availability_zones: Vec<String>,
-            /// Leave the zone of control plane machines to Nova.
+            /// Whether Nova chooses the availability zone of control plane machines.
             pub control_plane_omit_availability_zone: Option<bool>,
-            /// The bastion.
+            /// Bastion of the cluster.
             pub bastion: Option<Bastion>,
         }
     }
 
-    /// Observed state of a cluster's infrastructure.
+    /// Observed state of an OpenStackCluster.
     pub struct OpenStackClusterStatus {
         required {
-            /// Usable; for those who follow the contract v1beta1.
+            /// Whether the infrastructure is ready; part of the contract v1beta1.
             #[schemars(extend("x-default" = false))]
             pub ready: bool,
         }
         optional {
-            /// Milestones; contract with the core.
+            /// Provisioning progress, as the Cluster API contract defines it.
             pub initialization: Option<ClusterInitialization>,
-            /// The network.
+            /// Network of the cluster.
             pub network: Option<NetworkStatusWithSubnets>,
-            /// The external network; the only one there is if not set.
+            /// External network of the cluster.
             pub external_network: Option<NetworkStatus>,
-            /// An existing router.
+            /// Router of the cluster.
             pub router: Option<Router>,
-            /// Load balancer in front of the API server.
+            /// Load balancer of the API server.
             pub api_server_load_balancer: Option<LoadBalancer>,
-            /// Availability zones that machines can be placed in; contract with the core.
+            /// Availability zones that machines can be placed in, as the Cluster API contract defines them.
             pub failure_domains: BTreeMap<String, FailureDomainSpec>,
             /// Security group of control plane nodes.
             pub control_plane_security_group: Option<SecurityGroupStatus>,
@@ -126,13 +126,13 @@ record! {
             pub worker_security_group: Option<SecurityGroupStatus>,
             /// Security group of the bastion.
             pub bastion_security_group: Option<SecurityGroupStatus>,
-            /// The bastion.
+            /// Observed state of the bastion.
             pub bastion: Option<BastionStatus>,
-            /// Why it failed for good; what earlier versions left there.
+            /// Reason of a terminal failure. Written by earlier versions only.
             pub failure_reason: Option<String>,
-            /// The same for people.
+            /// Message of a terminal failure. Written by earlier versions only.
             pub failure_message: Option<String>,
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             pub conditions: Vec<V1Beta1Condition>,
         }
     }

@@ -5,73 +5,73 @@ use capstan_capi_types::wire::record;
 use super::{NetworkParam, NetworkStatusWithSubnets, SubnetParam};
 
 record! {
-    /// The load balancer in front of the API server.
+    /// Settings of the API server's load balancer.
     pub struct APIServerLoadBalancer {
         optional {
-            /// Whether there is one.
+            /// Whether a load balancer is created.
             #[schemars(extend("x-default" = true, "x-required" = true))]
             pub enabled: Option<bool>,
-            /// Ports beside that of the API server.
+            /// Additional ports of the load balancer.
             #[schemars(schema_with = "crate::schema::integers", extend("x-kubernetes-list-type" = "set"))]
             pub additional_ports: Vec<i64>,
-            /// Addresses that may connect; all if empty.
+            /// CIDRs that may connect. Defaults to all.
             #[serde(rename = "allowedCIDRs")]
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub allowed_cidrs: Vec<String>,
-            /// The Octavia provider; the default of the cloud if not set.
+            /// Octavia provider. Defaults to that of the cloud.
             pub provider: Option<String>,
-            /// The network.
+            /// Network of the VIP.
             pub network: Option<NetworkParam>,
-            /// The subnets.
+            /// Subnets of the VIP.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub subnets: Vec<SubnetParam>,
-            /// The availability zone.
+            /// Availability zone of the load balancer.
             pub availability_zone: Option<String>,
-            /// The flavor.
+            /// Octavia flavor of the load balancer.
             pub flavor: Option<String>,
-            /// How control plane nodes are checked.
+            /// Health monitor of the load balancer.
             pub monitor: Option<APIServerLoadBalancerMonitor>,
         }
     }
 
-    /// How the load balancer checks control plane nodes.
+    /// Health monitor of the API server's load balancer.
     pub struct APIServerLoadBalancerMonitor {
         optional {
-            /// Seconds between two checks.
+            /// Seconds between health checks.
             #[schemars(schema_with = "crate::schema::integer", extend("minimum" = 0))]
             pub delay: i64,
-            /// Seconds that a check may take.
+            /// Timeout of a health check in seconds.
             #[schemars(schema_with = "crate::schema::integer", extend("minimum" = 0))]
             pub timeout: i64,
-            /// Successful checks until a node is in.
+            /// Successful checks until a member is online.
             #[schemars(schema_with = "crate::schema::integer", extend("maximum" = 10, "minimum" = 0))]
             pub max_retries: i64,
-            /// Failed checks until a node is out.
+            /// Failed checks until a member is offline.
             #[schemars(schema_with = "crate::schema::integer", extend("maximum" = 10, "minimum" = 1))]
             pub max_retries_down: i64,
         }
     }
 
-    /// A load balancer that is in use.
+    /// Observed state of a load balancer.
     pub struct LoadBalancer {
         required {
-            /// Its name.
+            /// Name of the load balancer.
             pub name: String,
-            /// Its id.
+            /// Id of the load balancer.
             pub id: String,
-            /// Its address.
+            /// IP address of the load balancer.
             pub ip: String,
-            /// Its address in the network of the cluster.
+            /// IP address of the load balancer in the network of the cluster.
             #[serde(rename = "internalIP")]
             pub internal_ip: String,
         }
         optional {
-            /// Addresses that may connect; all if empty.
+            /// CIDRs that may connect. Empty means all.
             #[serde(rename = "allowedCIDRs")]
             pub allowed_cidrs: Vec<String>,
-            /// Tags; all of them in a filter.
+            /// Tags of the load balancer.
             pub tags: Vec<String>,
-            /// The network it is in.
+            /// Network of the load balancer.
             pub load_balancer_network: Option<NetworkStatusWithSubnets>,
         }
     }

@@ -21,10 +21,10 @@ object!(
 );
 
 record! {
-    /// A server of a cluster on OpenStack.
+    /// A server that backs a Machine.
     pub struct OpenStackMachine {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackMachineSpec,
@@ -33,108 +33,108 @@ record! {
         }
     }
 
-    /// Desired state of a server.
+    /// Desired state of an OpenStackMachine.
     #[schemars(extend("x-kubernetes-validations" = [rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set")]))]
     pub struct OpenStackMachineSpec {
         required {
-            /// The image.
+            /// Image of the server.
             pub image: ImageParam,
         }
         optional {
-            /// Identity of the server, equal to that of its Node; filled in.
+            /// Provider id, equal to that of the Node. Set by the provider.
             #[serde(rename = "providerID")]
             pub provider_id: Option<String>,
-            /// The flavor.
+            /// Flavor of the server.
             #[schemars(extend("minLength" = 1))]
             pub flavor: Option<String>,
             /// Id of the flavor.
             #[serde(rename = "flavorID")]
             #[schemars(extend("minLength" = 1))]
             pub flavor_id: Option<String>,
-            /// Name of an SSH key in Nova.
+            /// Name of a key pair in Nova.
             pub ssh_key_name: String,
-            /// The ports.
+            /// Ports of the server.
             pub ports: Vec<PortOpts>,
-            /// Its security groups.
+            /// Security groups of the server.
             pub security_groups: Vec<SecurityGroupParam>,
-            /// Ports are trunks.
+            /// Whether ports are trunks by default.
             pub trunk: bool,
             /// Tags of the server and its ports.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// Keys and values of the server.
+            /// Metadata of the server.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["key"], "x-kubernetes-list-type" = "map"))]
             pub server_metadata: Vec<ServerMetadata>,
-            /// User data is on a drive.
+            /// Whether user data is on a config drive.
             pub config_drive: Option<bool>,
-            /// Boot from a volume instead of a disk of the host.
+            /// Volume that the server boots from. Defaults to a disk of the host.
             pub root_volume: Option<RootVolume>,
-            /// Disks beside the root disk.
+            /// Additional disks of the server.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub additional_block_devices: Vec<AdditionalBlockDevice>,
-            /// The server group.
+            /// Server group of the server.
             pub server_group: Option<ServerGroupParam>,
-            /// Where the credentials are.
+            /// Reference to the credentials. Defaults to those of the cluster.
             pub identity_ref: Option<OpenStackIdentityReference>,
-            /// Pool that a floating IP is claimed from.
+            /// Pool that the floating IP of the server is claimed from.
             #[serde(rename = "floatingIPPoolRef")]
             pub floating_ip_pool_ref: Option<TypedLocalObjectReference>,
-            /// Hints for the cloud's scheduler.
+            /// Scheduler hints for Nova.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub scheduler_hint_additional_properties: Vec<SchedulerHintAdditionalProperty>,
         }
     }
 
-    /// A key and a value of a server.
+    /// A metadata entry of a server.
     pub struct ServerMetadata {
         required {
-            /// The key.
+            /// Key of the entry.
             #[schemars(extend("maxLength" = 255))]
             pub key: String,
-            /// The value.
+            /// Value of the entry.
             #[schemars(extend("maxLength" = 255))]
             pub value: String,
         }
     }
 
-    /// A hint for the cloud's scheduler.
+    /// A scheduler hint of Nova.
     pub struct SchedulerHintAdditionalProperty {
         required {
-            /// Its name.
+            /// Name of the hint.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
-            /// The value.
+            /// Value of the hint.
             pub value: SchedulerHintAdditionalValue,
         }
     }
 
-    /// A value of a scheduler hint.
+    /// Value of a scheduler hint.
     #[schemars(extend("x-kubernetes-validations" = [rule("has(self.type) && self.type == 'Bool' ? has(self.bool) : !has(self.bool)", "bool is required when type is Bool, and forbidden otherwise"), rule("has(self.type) && self.type == 'Number' ? has(self.number) : !has(self.number)", "number is required when type is Number, and forbidden otherwise"), rule("has(self.type) && self.type == 'String' ? has(self.string) : !has(self.string)", "string is required when type is String, and forbidden otherwise")]))]
     pub struct SchedulerHintAdditionalValue {
         required {
-            /// `Bool`, `String` or `Number`.
+            /// Type of the value: `Bool`, `String` or `Number`.
             #[serde(rename = "type")]
             #[schemars(extend("enum" = ["Bool", "String", "Number"]))]
             pub kind: String,
         }
         optional {
-            /// The value of type `Bool`.
+            /// Value, if the type is `Bool`.
             pub bool: Option<bool>,
-            /// The value of type `Number`.
+            /// Value, if the type is `Number`.
             #[schemars(schema_with = "crate::schema::integer")]
             pub number: Option<i64>,
-            /// The value of type `String`.
+            /// Value, if the type is `String`.
             #[schemars(extend("maxLength" = 255, "minLength" = 1))]
             pub string: Option<String>,
         }
     }
 
-    /// Observed state of a server.
+    /// Observed state of an OpenStackMachine.
     pub struct OpenStackMachineStatus {
         optional {
-            /// Usable; for those who follow the contract v1beta1.
+            /// Whether the infrastructure is ready; part of the contract v1beta1.
             pub ready: bool,
-            /// Milestones; contract with the core.
+            /// Provisioning progress, as the Cluster API contract defines it.
             pub initialization: Option<MachineInitialization>,
             /// Id of the server in Nova.
             #[serde(rename = "instanceID")]
@@ -143,20 +143,20 @@ record! {
             pub addresses: Vec<NodeAddress>,
             /// State of the server in Nova.
             pub instance_state: Option<String>,
-            /// Ids that filters resolved to.
+            /// Ids of the resources that the references resolved to.
             pub resolved: Option<ResolvedMachineSpec>,
-            /// What was created for it.
+            /// Resources that were created for the server.
             pub resources: Option<MachineResources>,
-            /// Why it failed for good; what earlier versions left there.
+            /// Reason of a terminal failure. Written by earlier versions only.
             pub failure_reason: Option<String>,
-            /// The same for people.
+            /// Message of a terminal failure. Written by earlier versions only.
             pub failure_message: Option<String>,
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             pub conditions: Vec<V1Beta1Condition>,
         }
     }
 
-    /// Ids that filters of a machine resolved to.
+    /// Ids of the resources that the references of a machine resolved to.
     pub struct ResolvedMachineSpec {
         optional {
             /// Id of the server group.
@@ -168,15 +168,15 @@ record! {
             /// Id of the flavor.
             #[serde(rename = "flavorID")]
             pub flavor_id: String,
-            /// The ports.
+            /// Ports with resolved references.
             pub ports: Vec<ResolvedPortSpec>,
         }
     }
 
-    /// What was created for a machine.
+    /// Resources that were created for a machine.
     pub struct MachineResources {
         optional {
-            /// The ports.
+            /// Ports of the server.
             pub ports: Vec<PortStatus>,
         }
     }

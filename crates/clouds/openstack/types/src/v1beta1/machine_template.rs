@@ -18,10 +18,10 @@ object!(
 );
 
 record! {
-    /// What OpenStackMachines are made from.
+    /// A template for OpenStackMachines.
     pub struct OpenStackMachineTemplate {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackMachineTemplateSpec,
@@ -30,30 +30,30 @@ record! {
         }
     }
 
-    /// What OpenStackMachines are made from.
+    /// Desired state of an OpenStackMachineTemplate.
     pub struct OpenStackMachineTemplateSpec {
         required {
-            /// An object to be.
+            /// Template of the machines.
             pub template: OpenStackMachineTemplateResource,
         }
     }
 
-    /// An OpenStackMachine to be.
+    /// Template of an OpenStackMachine.
     pub struct OpenStackMachineTemplateResource {
         required {
-            /// Desired state.
+            /// Desired state of the machines.
             pub spec: OpenStackMachineSpec,
         }
     }
 
-    /// What is known of machines before one is made: scaling from zero needs it.
+    /// Observed state of an OpenStackMachineTemplate.
     pub struct OpenStackMachineTemplateStatus {
         optional {
-            /// Processors, memory and disk, as quantities.
+            /// Resources of a machine, such as `cpu` and `memory`, for autoscalers that scale from zero.
             pub capacity: BTreeMap<String, Quantity>,
-            /// What the Node will say about its system.
+            /// Operating system of the Nodes.
             pub node_info: NodeInfo,
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             pub conditions: Vec<V1Beta1Condition>,
         }
     }

@@ -8,98 +8,98 @@ record! {
     /// A subnet to create.
     pub struct SubnetSpec {
         required {
-            /// Its range of addresses.
+            /// CIDR of the subnet.
             pub cidr: String,
         }
         optional {
-            /// Name servers of the subnet. The only part of a subnet that can be changed later.
+            /// Name servers of the subnet. The only mutable field of a subnet.
             pub dns_nameservers: Vec<String>,
-            /// Addresses that are handed out; all of them if empty.
+            /// Ranges that addresses are allocated from. Defaults to the whole CIDR.
             pub allocation_pools: Vec<AllocationPool>,
         }
     }
 
-    /// Addresses that a subnet hands out, both ends included.
+    /// A range of IP addresses, both ends included.
     pub struct AllocationPool {
         required {
-            /// The first address.
+            /// First IP address of the range.
             pub start: String,
-            /// The last address.
+            /// Last IP address of the range.
             pub end: String,
         }
     }
 
-    /// An address of the router in the external network.
+    /// An IP address of the router in the external network.
     pub struct ExternalRouterIPParam {
         required {
-            /// The subnet.
+            /// Subnet of the IP address.
             pub subnet: SubnetParam,
         }
         optional {
-            /// An address.
+            /// IP address to use. Defaults to any of the subnet.
             #[serde(rename = "fixedIP")]
             pub fixed_ip: String,
         }
     }
 
-    /// A network that is in use.
+    /// Observed state of a network.
     pub struct NetworkStatus {
         required {
-            /// Its name.
+            /// Name of the network.
             pub name: String,
-            /// Its id.
+            /// Id of the network.
             pub id: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the network.
             pub tags: Vec<String>,
         }
     }
 
-    /// A network that is in use, with its subnets.
+    /// Observed state of a network with its subnets.
     pub struct NetworkStatusWithSubnets {
         required {
-            /// Its name.
+            /// Name of the network.
             pub name: String,
-            /// Its id.
+            /// Id of the network.
             pub id: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the network.
             pub tags: Vec<String>,
-            /// The subnets.
+            /// Subnets of the network.
             pub subnets: Vec<Subnet>,
         }
     }
 
-    /// A subnet that is in use.
+    /// Observed state of a subnet.
     pub struct Subnet {
         required {
-            /// Its name.
+            /// Name of the subnet.
             pub name: String,
-            /// Its id.
+            /// Id of the subnet.
             pub id: String,
-            /// Its range of addresses.
+            /// CIDR of the subnet.
             pub cidr: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the subnet.
             pub tags: Vec<String>,
         }
     }
 
-    /// A router that is in use.
+    /// Observed state of a router.
     pub struct Router {
         required {
-            /// Its name.
+            /// Name of the router.
             pub name: String,
-            /// Its id.
+            /// Id of the router.
             pub id: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the router.
             pub tags: Vec<String>,
-            /// Its addresses in the external network.
+            /// IP addresses of the router in the external network.
             pub ips: Vec<String>,
         }
     }

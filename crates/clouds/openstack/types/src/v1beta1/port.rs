@@ -8,40 +8,40 @@ record! {
     /// A port to create.
     pub struct PortOpts {
         optional {
-            /// The network.
+            /// Network of the port.
             pub network: Option<NetworkParam>,
-            /// For people.
+            /// Description of the port.
             pub description: Option<String>,
-            /// What the port's name ends with; its position if empty.
+            /// Suffix of the port's name. Defaults to the index of the port.
             pub name_suffix: Option<String>,
-            /// Its addresses.
+            /// Fixed IP addresses of the port.
             #[serde(rename = "fixedIPs")]
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub fixed_ips: Vec<FixedIP>,
-            /// Its security groups.
+            /// Security groups of the port.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub security_groups: Vec<SecurityGroupParam>,
-            /// Tags; all of them in a filter.
+            /// Tags of the port.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// Ports are trunks.
+            /// Whether the port is a trunk.
             pub trunk: Option<bool>,
-            /// The port carries traffic.
+            /// Administrative state of the port.
             pub admin_state_up: Option<bool>,
-            /// Its hardware address.
+            /// MAC address of the port.
             pub mac_address: Option<String>,
-            /// Addresses that it may use beside its own. Can be changed later.
+            /// Addresses that the port may use in addition to its own. Mutable.
             pub allowed_address_pairs: Vec<AddressPair>,
-            /// The host it is bound to; for administrators.
+            /// Host that the port is bound to. Requires administrator rights.
             #[serde(rename = "hostID")]
             pub host_id: Option<String>,
-            /// Its kind of hardware.
+            /// VNIC type of the port.
             pub vnic_type: Option<String>,
-            /// Its hardware settings.
+            /// Binding profile of the port.
             pub profile: Option<BindingProfile>,
-            /// The port is not guarded; whatever the network says if not set.
+            /// Whether port security is disabled. Defaults to that of the network.
             pub disable_port_security: Option<bool>,
-            /// The state of the uplink is passed on.
+            /// Whether the uplink status is propagated.
             pub propagate_uplink_status: Option<bool>,
             /// Settings that extensions of Neutron read.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
@@ -49,46 +49,46 @@ record! {
         }
     }
 
-    /// A port to create, with ids in place of filters.
+    /// A port to create, with resolved references.
     pub struct ResolvedPortSpec {
         required {
-            /// Its name.
+            /// Name of the port.
             pub name: String,
-            /// For people.
+            /// Description of the port.
             pub description: String,
-            /// Id of its network.
+            /// Id of the port's network.
             #[serde(rename = "networkID")]
             pub network_id: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the port.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// Ports are trunks.
+            /// Whether the port is a trunk.
             pub trunk: Option<bool>,
-            /// Its addresses.
+            /// Fixed IP addresses of the port.
             #[serde(rename = "fixedIPs")]
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub fixed_ips: Vec<ResolvedFixedIP>,
-            /// Its security groups.
+            /// Ids of the security groups of the port.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub security_groups: Vec<String>,
-            /// The port carries traffic.
+            /// Administrative state of the port.
             pub admin_state_up: Option<bool>,
-            /// Its hardware address.
+            /// MAC address of the port.
             pub mac_address: Option<String>,
-            /// Addresses that it may use beside its own. Can be changed later.
+            /// Addresses that the port may use in addition to its own. Mutable.
             pub allowed_address_pairs: Vec<AddressPair>,
-            /// The host it is bound to; for administrators.
+            /// Host that the port is bound to. Requires administrator rights.
             #[serde(rename = "hostID")]
             pub host_id: Option<String>,
-            /// Its kind of hardware.
+            /// VNIC type of the port.
             pub vnic_type: Option<String>,
-            /// Its hardware settings.
+            /// Binding profile of the port.
             pub profile: Option<BindingProfile>,
-            /// The port is not guarded; whatever the network says if not set.
+            /// Whether port security is disabled. Defaults to that of the network.
             pub disable_port_security: Option<bool>,
-            /// The state of the uplink is passed on.
+            /// Whether the uplink status is propagated.
             pub propagate_uplink_status: Option<bool>,
             /// Settings that extensions of Neutron read.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
@@ -96,32 +96,32 @@ record! {
         }
     }
 
-    /// A port that was created.
+    /// Observed state of a port.
     pub struct PortStatus {
         required {
-            /// Its id.
+            /// Id of the port.
             pub id: String,
         }
     }
 
-    /// An address of a port.
+    /// A fixed IP address of a port.
     pub struct FixedIP {
         optional {
-            /// The subnet.
+            /// Subnet of the IP address.
             pub subnet: Option<SubnetParam>,
-            /// The address.
+            /// IP address to use.
             pub ip_address: Option<String>,
         }
     }
 
-    /// An address that a port may use beside its own.
+    /// An address that a port may use in addition to its own.
     pub struct AddressPair {
         required {
-            /// The address.
+            /// IP address or CIDR.
             pub ip_address: String,
         }
         optional {
-            /// Its hardware address.
+            /// MAC address. Defaults to that of the port.
             pub mac_address: Option<String>,
         }
     }
@@ -129,11 +129,11 @@ record! {
     /// A setting of a port that an extension of Neutron reads.
     pub struct ValueSpec {
         required {
-            /// Its name.
+            /// Name of the setting.
             pub name: String,
-            /// The key.
+            /// Key of the setting.
             pub key: String,
-            /// The value.
+            /// Value of the setting.
             pub value: String,
         }
     }

@@ -6,84 +6,84 @@ use super::ImageFilter;
 use crate::schema::rule;
 
 record! {
-    /// Names an object in the same namespace.
+    /// Reference to an object in the same namespace.
     pub struct ResourceReference {
         required {
-            /// Its name.
+            /// Name of the object.
             pub name: String,
         }
     }
 
-    /// An image: its id, a filter that finds exactly one, or an object of the OpenStack Resource Controller.
+    /// Reference to an image: id, filter that matches exactly one, or object of the OpenStack Resource Controller.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct ImageParam {
         optional {
-            /// Its id.
+            /// Id of the image.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the image.
             pub filter: Option<ImageFilter>,
-            /// Object of the OpenStack Resource Controller that has the image.
+            /// Image object of the OpenStack Resource Controller.
             pub image_ref: Option<ResourceReference>,
         }
     }
 
-    /// A subnet: its id, or a filter.
+    /// Reference to a subnet: id or filter.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct SubnetParam {
         optional {
-            /// Its id.
+            /// Id of the subnet.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the subnet.
             pub filter: Option<SubnetFilter>,
         }
     }
 
-    /// What subnets are looked up by.
+    /// Properties of a subnet to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct SubnetFilter {
         optional {
-            /// Its name.
+            /// Name of the subnet to match.
             pub name: String,
-            /// For people.
+            /// Description of the subnet to match.
             pub description: String,
-            /// Its project.
+            /// Id of the project of the subnet to match.
             #[serde(rename = "projectID")]
             pub project_id: String,
-            /// 4 or 6.
+            /// IP version of the subnet: 4 or 6.
             #[schemars(schema_with = "crate::schema::integer")]
             pub ip_version: i64,
-            /// The router's address.
+            /// IP address of the gateway.
             #[serde(rename = "gatewayIP")]
             pub gateway_ip: String,
-            /// Its range of addresses.
+            /// CIDR of the subnet.
             pub cidr: String,
-            /// How IPv6 addresses are assigned.
+            /// IPv6 address mode of the subnet.
             pub ipv6_address_mode: String,
-            /// How IPv6 routes are advertised.
+            /// IPv6 router advertisement mode of the subnet.
             #[serde(rename = "ipv6RAMode")]
             pub ipv6_ra_mode: String,
-            /// Tags; all of them in a filter.
+            /// Tags that the subnet must all have.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// One of these tags.
+            /// Tags of which one must be present.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags_any: Vec<String>,
-            /// Not all of these tags.
+            /// Tags of which one must be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags: Vec<String>,
-            /// None of these tags.
+            /// Tags that must all be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags_any: Vec<String>,
         }
     }
 
-    /// Where the credentials of a cloud are.
+    /// Reference to the credentials of a cloud.
     #[schemars(extend("x-kubernetes-validations" = [rule("(!has(self.region) && !has(oldSelf.region)) || self.region == oldSelf.region", "region is immutable")]))]
     pub struct OpenStackIdentityReference {
         required {
-            /// `Secret`, or `ClusterIdentity` for an OpenStackClusterIdentity.
+            /// Kind of the object: `Secret`, or `ClusterIdentity` for an OpenStackClusterIdentity.
             #[serde(rename = "type")]
             #[schemars(extend("enum" = ["Secret", "ClusterIdentity"], "x-default" = "Secret"))]
             pub kind: String,
@@ -95,7 +95,7 @@ record! {
             pub cloud_name: String,
         }
         optional {
-            /// The region; that of the entry if empty. Cannot be changed.
+            /// Region. Defaults to that of the entry. Immutable.
             pub region: String,
         }
     }

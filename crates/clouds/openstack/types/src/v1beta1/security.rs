@@ -5,21 +5,21 @@ use capstan_capi_types::wire::record;
 use crate::common::ManagedSecurityGroupName;
 
 record! {
-    /// Security groups that are created for the cluster. An empty object means the default rules.
+    /// Security groups to create. An empty object stands for the default rules.
     pub struct ManagedSecurityGroups {
         required {
-            /// Nodes accept everything from each other.
+            /// Whether nodes accept all traffic from each other.
             #[schemars(extend("x-default" = false))]
             pub allow_all_in_cluster_traffic: bool,
         }
         optional {
-            /// Rules of all nodes.
+            /// Additional rules of all nodes.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub all_nodes_security_group_rules: Vec<SecurityGroupRuleSpec>,
-            /// Rules of control plane nodes.
+            /// Additional rules of control plane nodes.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub control_plane_nodes_security_group_rules: Vec<SecurityGroupRuleSpec>,
-            /// Rules of workers.
+            /// Additional rules of worker nodes.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub worker_nodes_security_group_rules: Vec<SecurityGroupRuleSpec>,
         }
@@ -28,43 +28,43 @@ record! {
     /// A rule of a managed security group.
     pub struct SecurityGroupRuleSpec {
         required {
-            /// Names the rule here; OpenStack does not see it.
+            /// Name of the rule in this list. Not sent to OpenStack.
             pub name: String,
-            /// `ingress` or `egress`.
+            /// Direction of the traffic: `ingress` or `egress`.
             #[schemars(extend("enum" = ["ingress", "egress"]))]
             pub direction: String,
         }
         optional {
-            /// For people.
+            /// Description of the rule.
             pub description: Option<String>,
-            /// `IPv4` or `IPv6`.
+            /// Address family: `IPv4` or `IPv6`.
             #[schemars(extend("enum" = ["IPv4", "IPv6"]))]
             pub ether_type: Option<String>,
-            /// The first port.
+            /// First port of the range.
             #[schemars(schema_with = "crate::schema::integer")]
             pub port_range_min: Option<i64>,
-            /// The last port.
+            /// Last port of the range.
             #[schemars(schema_with = "crate::schema::integer")]
             pub port_range_max: Option<i64>,
-            /// A protocol by name or number.
+            /// Protocol by name or number.
             pub protocol: Option<String>,
-            /// Members of this security group.
+            /// Id of the security group whose members are matched.
             #[serde(rename = "remoteGroupID")]
             pub remote_group_id: Option<String>,
-            /// This range of addresses.
+            /// CIDR that is matched.
             #[serde(rename = "remoteIPPrefix")]
             pub remote_ip_prefix: Option<String>,
-            /// Members of these managed groups.
+            /// Managed security groups whose members are matched.
             pub remote_managed_groups: Vec<ManagedSecurityGroupName>,
         }
     }
 
-    /// A security group that is in use.
+    /// Observed state of a security group.
     pub struct SecurityGroupStatus {
         required {
-            /// Its name.
+            /// Name of the security group.
             pub name: String,
-            /// Its id.
+            /// Id of the security group.
             pub id: String,
         }
     }

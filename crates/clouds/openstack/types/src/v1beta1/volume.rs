@@ -8,24 +8,24 @@ record! {
     /// A volume that a server boots from.
     pub struct RootVolume {
         required {
-            /// Its size in GiB.
+            /// Size of the volume in GiB.
             #[serde(rename = "sizeGiB")]
             #[schemars(schema_with = "crate::schema::integer", extend("minimum" = 1))]
             pub size_gib: i64,
         }
         optional {
-            /// Its type.
+            /// Type of the volume.
             #[serde(rename = "type")]
             pub kind: String,
-            /// The availability zone.
+            /// Availability zone of the volume.
             pub availability_zone: Option<VolumeAvailabilityZone>,
         }
     }
 
-    /// Where a disk is kept.
+    /// Storage of a disk.
     pub struct BlockDeviceStorage {
         required {
-            /// `Local`: on the host. `Volume`: in Cinder.
+            /// Type of the storage: `Local` for a disk of the host, `Volume` for a volume in Cinder.
             #[serde(rename = "type")]
             pub kind: String,
         }
@@ -35,16 +35,16 @@ record! {
         }
     }
 
-    /// A disk beside the root disk.
+    /// An additional disk of a server.
     pub struct AdditionalBlockDevice {
         required {
-            /// Its name, which is its tag in Nova too. `root` is taken.
+            /// Name of the disk, also its tag in Nova. `root` is reserved.
             pub name: String,
-            /// Its size in GiB.
+            /// Size of the disk in GiB.
             #[serde(rename = "sizeGiB")]
             #[schemars(schema_with = "crate::schema::integer", extend("minimum" = 1))]
             pub size_gib: i64,
-            /// Where the disk is kept.
+            /// Storage of the disk.
             pub storage: BlockDeviceStorage,
         }
     }

@@ -6,18 +6,18 @@ use super::{MachineResources, OpenStackMachineSpec, ResolvedMachineSpec};
 use crate::schema::rule;
 
 record! {
-    /// A server through which nodes are reached by SSH.
+    /// A server through which nodes are reachable by SSH.
     #[schemars(extend("x-kubernetes-validations" = [rule("!self.enabled || has(self.spec)", "spec is required if bastion is enabled")]))]
     pub struct Bastion {
         optional {
-            /// Whether there is one.
+            /// Whether a bastion is created.
             #[schemars(extend("x-default" = true))]
             pub enabled: Option<bool>,
-            /// Desired state.
+            /// Desired state of the bastion.
             pub spec: Option<OpenStackMachineSpec>,
-            /// The availability zone.
+            /// Availability zone of the bastion.
             pub availability_zone: Option<String>,
-            /// A floating IP that exists; one is created if not set.
+            /// Existing floating IP of the bastion. Defaults to a new one.
             #[serde(rename = "floatingIP")]
             #[schemars(extend("format" = "ipv4"))]
             pub floating_ip: Option<String>,
@@ -27,22 +27,22 @@ record! {
     /// Observed state of the bastion.
     pub struct BastionStatus {
         optional {
-            /// Its id.
+            /// Id of the server.
             pub id: String,
-            /// Its name.
+            /// Name of the server.
             pub name: String,
-            /// Name of an SSH key in Nova.
+            /// Name of a key pair in Nova.
             pub ssh_key_name: String,
-            /// State in Nova.
+            /// State of the server in Nova.
             pub state: String,
-            /// Its address.
+            /// Fixed IP address of the server.
             pub ip: String,
-            /// Its floating IP.
+            /// Floating IP of the server.
             #[serde(rename = "floatingIP")]
             pub floating_ip: String,
-            /// Ids that filters resolved to.
+            /// Ids of the resources that the references resolved to.
             pub resolved: Option<ResolvedMachineSpec>,
-            /// What was created for it.
+            /// Resources that were created for the bastion.
             pub resources: Option<MachineResources>,
         }
     }

@@ -23,7 +23,7 @@ record! {
     /// The infrastructure of a cluster on OpenStack.
     pub struct OpenStackCluster {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackClusterSpec,
@@ -32,80 +32,80 @@ record! {
         }
     }
 
-    /// Desired state of a cluster's infrastructure.
+    /// Desired state of an OpenStackCluster.
     #[schemars(extend("x-kubernetes-validations" = [rule("has(self.enableExternalNetwork) && !self.enableExternalNetwork ? !has(self.bastion) || !has(self.bastion.floatingIP) : true", "bastion floating IP cannot be set when enableExternalNetwork is false"), rule("has(self.enableExternalNetwork) && !self.enableExternalNetwork ? has(self.apiServer) && has(self.apiServer.enableFloatingIP) && !self.apiServer.enableFloatingIP : true", "apiServer.enableFloatingIP cannot be true when enableExternalNetwork is false")]))]
     pub struct OpenStackClusterSpec {
         required {
-            /// Where the credentials are.
+            /// Reference to the credentials of the cloud.
             pub identity_ref: OpenStackIdentityReference,
         }
         optional {
-            /// Subnets to create; one at most. Without one, an existing network is used.
+            /// Subnets to create, at most one. If empty, an existing network is used.
             #[schemars(extend("maxItems" = 1, "x-kubernetes-list-type" = "atomic"))]
             pub managed_subnets: Vec<SubnetSpec>,
-            /// Existing subnets; all of the network if empty.
+            /// Existing subnets of the cluster. Defaults to all subnets of the network.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub subnets: Vec<SubnetParam>,
-            /// Subnet of the first address of nodes; all subnets if not set.
+            /// Subnet of the first address of nodes. Defaults to all subnets.
             pub primary_subnet: Option<SubnetParam>,
-            /// Settings of the router that is created.
+            /// Settings of the managed router.
             #[schemars(extend("x-kubernetes-validations" = [rule("has(self.externalIPs)", "managedRouter must not be empty if set")]))]
             pub managed_router: Option<ManagedRouter>,
-            /// An existing router.
+            /// Existing router of the cluster.
             pub router: Option<RouterParam>,
-            /// Settings of the network that is created.
+            /// Settings of the managed network.
             #[schemars(extend("x-kubernetes-validations" = [rule("self == null || has(self.mtu) || has(self.enablePortSecurity)", "managedNetwork must not be empty if set")]))]
             pub managed_network: Option<ManagedNetwork>,
-            /// An existing network.
+            /// Existing network of the cluster.
             pub network: Option<NetworkParam>,
-            /// The external network; the only one there is if not set.
+            /// External network. Defaults to the only one that exists.
             pub external_network: Option<NetworkParam>,
-            /// Use an external network; true if not set.
+            /// Whether the cluster has an external network. Defaults to true.
             pub enable_external_network: Option<bool>,
-            /// How the API server is reached.
+            /// Settings of the API server's endpoint.
             pub api_server: Option<APIServer>,
-            /// Security groups to create; none if not set.
+            /// Security groups to create. None are created if not set.
             pub managed_security_groups: Option<ManagedSecurityGroups>,
-            /// Tags of everything that is created.
+            /// Tags of all resources that are created for the cluster.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// Where the API server is reached; filled in if not set, and fixed from then on.
+            /// Endpoint of the API server. Set by the provider if empty; immutable from then on.
             pub control_plane_endpoint: Option<APIEndpoint>,
-            /// Zones for control plane machines; all if empty.
+            /// Availability zones of control plane machines. Defaults to all zones.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub control_plane_availability_zones: Vec<String>,
-            /// Leave the zone of control plane machines to Nova.
+            /// Whether Nova chooses the availability zone of control plane machines.
             pub control_plane_omit_availability_zone: Option<bool>,
-            /// The bastion.
+            /// Bastion of the cluster.
             pub bastion: Option<Bastion>,
         }
     }
 
-    /// Milestones of the infrastructure; contract with the core.
+    /// Provisioning progress of a cluster, as the Cluster API contract defines it.
     pub struct ClusterInitialization {
         optional {
-            /// The infrastructure is there. Written once.
+            /// Whether the infrastructure is provisioned. Stays true once it is.
             pub provisioned: bool,
         }
     }
 
-    /// Observed state of a cluster's infrastructure.
+    /// Observed state of an OpenStackCluster.
     pub struct OpenStackClusterStatus {
         optional {
-            /// Observed aspects of the object, one per type.
+            /// Conditions of the object, one per type.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["type"], "x-kubernetes-list-type" = "map"))]
             pub conditions: Vec<Condition>,
-            /// Milestones; contract with the core.
+            /// Provisioning progress, as the Cluster API contract defines it.
             pub initialization: Option<ClusterInitialization>,
-            /// The network.
+            /// Network of the cluster.
             pub network: Option<NetworkStatusWithSubnets>,
-            /// The external network; the only one there is if not set.
+            /// External network of the cluster.
             pub external_network: Option<NetworkStatus>,
-            /// An existing router.
+            /// Router of the cluster.
             pub router: Option<Router>,
-            /// The load balancer in front of the API server.
+            /// Load balancer of the API server.
             pub api_server_managed_load_balancer: Option<LoadBalancer>,
-            /// Availability zones that machines can be placed in; contract with the core.
+            /// Availability zones that machines can be placed in, as the Cluster API contract defines them.
             #[schemars(extend("x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-list-type" = "map"))]
             pub failure_domains: Vec<FailureDomain>,
             /// Security group of control plane nodes.
@@ -114,7 +114,7 @@ record! {
             pub worker_security_group: Option<SecurityGroupStatus>,
             /// Security group of the bastion.
             pub bastion_security_group: Option<SecurityGroupStatus>,
-            /// The bastion.
+            /// Observed state of the bastion.
             pub bastion: Option<BastionStatus>,
         }
     }

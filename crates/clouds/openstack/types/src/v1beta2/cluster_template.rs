@@ -15,32 +15,32 @@ object!(
 );
 
 record! {
-    /// What OpenStackClusters are made from.
+    /// A template for OpenStackClusters.
     pub struct OpenStackClusterTemplate {
         optional {
-            /// Name, labels, owners and the rest of what every object has.
+            /// Metadata of the object.
             pub metadata: ObjectMeta,
             /// Desired state.
             pub spec: OpenStackClusterTemplateSpec,
         }
     }
 
-    /// What OpenStackClusters are made from.
+    /// Desired state of an OpenStackClusterTemplate.
     pub struct OpenStackClusterTemplateSpec {
         required {
-            /// An object to be.
+            /// Template of the clusters.
             pub template: OpenStackClusterTemplateResource,
         }
     }
 
-    /// An OpenStackCluster to be.
+    /// Template of an OpenStackCluster.
     pub struct OpenStackClusterTemplateResource {
         required {
-            /// Desired state.
+            /// Desired state of the clusters.
             pub spec: OpenStackClusterSpec,
         }
         optional {
-            /// Labels and annotations for the objects made from this.
+            /// Labels and annotations of the created objects.
             pub metadata: TemplateMeta,
         }
     }

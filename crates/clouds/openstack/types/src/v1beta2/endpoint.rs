@@ -5,99 +5,99 @@ use capstan_capi_types::wire::record;
 use super::{NetworkParam, NetworkStatusWithSubnets, SubnetParam};
 
 record! {
-    /// How the API server is reached.
+    /// Settings of the API server's endpoint.
     pub struct APIServer {
         optional {
-            /// Port of the API server; 6443 if not set.
+            /// Port of the API server. Defaults to 6443.
             #[schemars(schema_with = "crate::schema::port")]
             pub port: Option<u16>,
-            /// Address of the API server in the network of the cluster.
+            /// IP address of the API server in the network of the cluster.
             #[serde(rename = "fixedIP")]
             pub fixed_ip: Option<String>,
-            /// Floating IP of the API server; one is created if not set.
+            /// Floating IP of the API server. Defaults to a new one.
             #[serde(rename = "floatingIP")]
             pub floating_ip: Option<String>,
-            /// Reach the API server through a floating IP; true if not set.
+            /// Whether the API server has a floating IP. Defaults to true.
             #[serde(rename = "enableFloatingIP")]
             pub enable_floating_ip: Option<bool>,
-            /// Create a load balancer with Octavia.
+            /// Load balancer to create with Octavia.
             pub managed_load_balancer: Option<APIServerLoadBalancer>,
         }
     }
 
-    /// The load balancer in front of the API server.
+    /// Settings of the API server's load balancer.
     pub struct APIServerLoadBalancer {
         optional {
-            /// Whether there is one.
+            /// Whether a load balancer is created.
             #[schemars(extend("x-default" = true))]
             pub enabled: Option<bool>,
-            /// Ports beside that of the API server.
+            /// Additional ports of the load balancer.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub additional_ports: Vec<i32>,
-            /// Addresses that may connect; all if empty.
+            /// CIDRs that may connect. Defaults to all.
             #[serde(rename = "allowedCIDRs")]
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub allowed_cidrs: Vec<String>,
-            /// The Octavia provider; the default of the cloud if not set.
+            /// Octavia provider. Defaults to that of the cloud.
             pub provider: Option<String>,
-            /// The network.
+            /// Network of the VIP.
             pub network: Option<NetworkParam>,
-            /// The subnets.
+            /// Subnets of the VIP.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub subnets: Vec<SubnetParam>,
-            /// The availability zone.
+            /// Availability zone of the load balancer.
             pub availability_zone: Option<String>,
-            /// The flavor.
+            /// Octavia flavor of the load balancer.
             pub flavor: Option<String>,
-            /// How control plane nodes are checked.
+            /// Health monitor of the load balancer.
             pub monitor: Option<APIServerLoadBalancerMonitor>,
         }
     }
 
-    /// How the load balancer checks control plane nodes.
+    /// Health monitor of the API server's load balancer.
     pub struct APIServerLoadBalancerMonitor {
         optional {
-            /// Seconds between two checks.
+            /// Seconds between health checks.
             #[schemars(extend("minimum" = 0))]
             pub delay: i32,
-            /// Seconds that a check may take.
+            /// Timeout of a health check in seconds.
             #[schemars(extend("minimum" = 0))]
             pub timeout: i32,
-            /// Successful checks until a node is in.
+            /// Successful checks until a member is online.
             #[schemars(extend("maximum" = 10, "minimum" = 0))]
             pub max_retries: i32,
-            /// Failed checks until a node is out.
+            /// Failed checks until a member is offline.
             #[schemars(extend("maximum" = 10, "minimum" = 1))]
             pub max_retries_down: i32,
         }
     }
 
-    /// A load balancer that is in use.
+    /// Observed state of a load balancer.
     pub struct LoadBalancer {
         required {
-            /// Its name.
+            /// Name of the load balancer.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
-            /// Its id.
+            /// Id of the load balancer.
             #[schemars(extend("minLength" = 1))]
             pub id: String,
-            /// Its address.
+            /// IP address of the load balancer.
             #[schemars(extend("minLength" = 1))]
             pub ip: String,
-            /// Its address in the network of the cluster.
+            /// IP address of the load balancer in the network of the cluster.
             #[serde(rename = "internalIP")]
             #[schemars(extend("minLength" = 1))]
             pub internal_ip: String,
         }
         optional {
-            /// Addresses that may connect; all if empty.
+            /// CIDRs that may connect. Empty means all.
             #[serde(rename = "allowedCIDRs")]
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub allowed_cidrs: Vec<String>,
-            /// Tags; all of them in a filter.
+            /// Tags of the load balancer.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// The network it is in.
+            /// Network of the load balancer.
             pub load_balancer_network: Option<NetworkStatusWithSubnets>,
         }
     }

@@ -8,137 +8,137 @@ record! {
     /// A subnet to create.
     pub struct SubnetSpec {
         required {
-            /// Its range of addresses.
+            /// CIDR of the subnet.
             #[schemars(extend("minLength" = 1))]
             pub cidr: String,
         }
         optional {
-            /// Name servers of the subnet. The only part of a subnet that can be changed later.
+            /// Name servers of the subnet. The only mutable field of a subnet.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub dns_nameservers: Vec<String>,
-            /// Addresses that are handed out; all of them if empty.
+            /// Ranges that addresses are allocated from. Defaults to the whole CIDR.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub allocation_pools: Vec<AllocationPool>,
         }
     }
 
-    /// Addresses that a subnet hands out, both ends included.
+    /// A range of IP addresses, both ends included.
     pub struct AllocationPool {
         required {
-            /// The first address.
+            /// First IP address of the range.
             #[schemars(extend("minLength" = 1))]
             pub start: String,
-            /// The last address.
+            /// Last IP address of the range.
             #[schemars(extend("minLength" = 1))]
             pub end: String,
         }
     }
 
-    /// An address of the router in the external network.
+    /// An IP address of the router in the external network.
     pub struct ExternalRouterIPParam {
         required {
-            /// The subnet.
+            /// Subnet of the IP address.
             pub subnet: SubnetParam,
         }
         optional {
-            /// An address.
+            /// IP address to use. Defaults to any of the subnet.
             #[serde(rename = "fixedIP")]
             pub fixed_ip: String,
         }
     }
 
-    /// The router that is created for the cluster.
+    /// Settings of the managed router.
     pub struct ManagedRouter {
         optional {
-            /// Addresses of the router in the external network.
+            /// IP addresses of the router in the external network.
             #[serde(rename = "externalIPs")]
             #[schemars(extend("minItems" = 1, "x-kubernetes-list-type" = "atomic"))]
             pub external_ips: Vec<ExternalRouterIPParam>,
         }
     }
 
-    /// The network that is created for the cluster.
+    /// Settings of the managed network.
     pub struct ManagedNetwork {
         optional {
-            /// The longest packet; the default of the cloud if not set.
+            /// MTU of the network. Defaults to that of the cloud.
             pub mtu: Option<i32>,
-            /// Ports of the network are guarded.
+            /// Whether port security is enabled in the network.
             pub enable_port_security: Option<bool>,
         }
     }
 
-    /// A network that is in use.
+    /// Observed state of a network.
     pub struct NetworkStatus {
         required {
-            /// Its name.
+            /// Name of the network.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
-            /// Its id.
+            /// Id of the network.
             #[schemars(extend("minLength" = 1))]
             pub id: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the network.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
         }
     }
 
-    /// A network that is in use, with its subnets.
+    /// Observed state of a network with its subnets.
     pub struct NetworkStatusWithSubnets {
         required {
-            /// Its name.
+            /// Name of the network.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
-            /// Its id.
+            /// Id of the network.
             #[schemars(extend("minLength" = 1))]
             pub id: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the network.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// The subnets.
+            /// Subnets of the network.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
             pub subnets: Vec<Subnet>,
         }
     }
 
-    /// A subnet that is in use.
+    /// Observed state of a subnet.
     pub struct Subnet {
         required {
-            /// Its name.
+            /// Name of the subnet.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
-            /// Its id.
+            /// Id of the subnet.
             #[schemars(extend("minLength" = 1))]
             pub id: String,
-            /// Its range of addresses.
+            /// CIDR of the subnet.
             #[schemars(extend("minLength" = 1))]
             pub cidr: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the subnet.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
         }
     }
 
-    /// A router that is in use.
+    /// Observed state of a router.
     pub struct Router {
         required {
-            /// Its name.
+            /// Name of the router.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
-            /// Its id.
+            /// Id of the router.
             #[schemars(extend("minLength" = 1))]
             pub id: String,
         }
         optional {
-            /// Tags; all of them in a filter.
+            /// Tags of the router.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// Its addresses in the external network.
+            /// IP addresses of the router in the external network.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub ips: Vec<String>,
         }

@@ -5,247 +5,247 @@ use capstan_capi_types::wire::record;
 use crate::schema::rule;
 
 record! {
-    /// Names an object in the same namespace.
+    /// Reference to an object in the same namespace.
     pub struct ResourceReference {
         required {
-            /// Its name.
+            /// Name of the object.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
         }
     }
 
-    /// An image: its id, a filter that finds exactly one, or an object of the OpenStack Resource Controller.
+    /// Reference to an image: id, filter that matches exactly one, or object of the OpenStack Resource Controller.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct ImageParam {
         optional {
-            /// Its id.
+            /// Id of the image.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the image.
             pub filter: Option<ImageFilter>,
-            /// Object of the OpenStack Resource Controller that has the image.
+            /// Image object of the OpenStack Resource Controller.
             pub image_ref: Option<ResourceReference>,
         }
     }
 
-    /// What an image is looked up by.
+    /// Properties of an image to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct ImageFilter {
         optional {
-            /// Its name.
+            /// Name of the image to match.
             pub name: Option<String>,
-            /// Tags that the image has.
+            /// Tags that the image must all have.
             #[schemars(extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
         }
     }
 
-    /// A flavor: its id, or a filter that finds exactly one.
+    /// Reference to a flavor: id, or filter that matches exactly one.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct FlavorParam {
         optional {
-            /// Its id.
+            /// Id of the flavor.
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the flavor.
             pub filter: Option<FlavorFilter>,
         }
     }
 
-    /// What a flavor is looked up by.
+    /// Properties of a flavor to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct FlavorFilter {
         optional {
-            /// Its name.
+            /// Name of the flavor to match.
             pub name: Option<String>,
         }
     }
 
-    /// A security group: its id, or a filter.
+    /// Reference to a security group: id or filter.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct SecurityGroupParam {
         optional {
-            /// Its id.
+            /// Id of the security group.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the security group.
             pub filter: Option<SecurityGroupFilter>,
         }
     }
 
-    /// What security groups are looked up by.
+    /// Properties of a security group to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct SecurityGroupFilter {
         optional {
-            /// Its name.
+            /// Name of the security group to match.
             pub name: String,
-            /// For people.
+            /// Description of the security group to match.
             pub description: String,
-            /// Its project.
+            /// Id of the project of the security group to match.
             #[serde(rename = "projectID")]
             pub project_id: String,
-            /// Tags; all of them in a filter.
+            /// Tags that the security group must all have.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// One of these tags.
+            /// Tags of which one must be present.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags_any: Vec<String>,
-            /// Not all of these tags.
+            /// Tags of which one must be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags: Vec<String>,
-            /// None of these tags.
+            /// Tags that must all be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags_any: Vec<String>,
         }
     }
 
-    /// A network: its id, or a filter.
+    /// Reference to a network: id or filter.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct NetworkParam {
         optional {
-            /// Its id.
+            /// Id of the network.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the network.
             pub filter: Option<NetworkFilter>,
         }
     }
 
-    /// What networks are looked up by.
+    /// Properties of a network to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct NetworkFilter {
         optional {
-            /// Its name.
+            /// Name of the network to match.
             pub name: String,
-            /// For people.
+            /// Description of the network to match.
             pub description: String,
-            /// Its project.
+            /// Id of the project of the network to match.
             #[serde(rename = "projectID")]
             pub project_id: String,
-            /// Tags; all of them in a filter.
+            /// Tags that the network must all have.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// One of these tags.
+            /// Tags of which one must be present.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags_any: Vec<String>,
-            /// Not all of these tags.
+            /// Tags of which one must be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags: Vec<String>,
-            /// None of these tags.
+            /// Tags that must all be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags_any: Vec<String>,
         }
     }
 
-    /// A subnet: its id, or a filter.
+    /// Reference to a subnet: id or filter.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct SubnetParam {
         optional {
-            /// Its id.
+            /// Id of the subnet.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the subnet.
             pub filter: Option<SubnetFilter>,
         }
     }
 
-    /// What subnets are looked up by.
+    /// Properties of a subnet to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct SubnetFilter {
         optional {
-            /// Its name.
+            /// Name of the subnet to match.
             pub name: String,
-            /// For people.
+            /// Description of the subnet to match.
             pub description: String,
-            /// Its project.
+            /// Id of the project of the subnet to match.
             #[serde(rename = "projectID")]
             pub project_id: String,
-            /// 4 or 6.
+            /// IP version of the subnet: 4 or 6.
             pub ip_version: i32,
-            /// The router's address.
+            /// IP address of the gateway.
             #[serde(rename = "gatewayIP")]
             pub gateway_ip: String,
-            /// Its range of addresses.
+            /// CIDR of the subnet.
             pub cidr: String,
-            /// How IPv6 addresses are assigned.
+            /// IPv6 address mode of the subnet.
             pub ipv6_address_mode: String,
-            /// How IPv6 routes are advertised.
+            /// IPv6 router advertisement mode of the subnet.
             #[serde(rename = "ipv6RAMode")]
             pub ipv6_ra_mode: String,
-            /// Tags; all of them in a filter.
+            /// Tags that the subnet must all have.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// One of these tags.
+            /// Tags of which one must be present.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags_any: Vec<String>,
-            /// Not all of these tags.
+            /// Tags of which one must be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags: Vec<String>,
-            /// None of these tags.
+            /// Tags that must all be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags_any: Vec<String>,
         }
     }
 
-    /// A router: its id, or a filter.
+    /// Reference to a router: id or filter.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct RouterParam {
         optional {
-            /// Its id.
+            /// Id of the router.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the router.
             pub filter: Option<RouterFilter>,
         }
     }
 
-    /// What routers are looked up by.
+    /// Properties of a router to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct RouterFilter {
         optional {
-            /// Its name.
+            /// Name of the router to match.
             pub name: String,
-            /// For people.
+            /// Description of the router to match.
             pub description: String,
-            /// Its project.
+            /// Id of the project of the router to match.
             #[serde(rename = "projectID")]
             pub project_id: String,
-            /// Tags; all of them in a filter.
+            /// Tags that the router must all have.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags: Vec<String>,
-            /// One of these tags.
+            /// Tags of which one must be present.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub tags_any: Vec<String>,
-            /// Not all of these tags.
+            /// Tags of which one must be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags: Vec<String>,
-            /// None of these tags.
+            /// Tags that must all be absent.
             #[schemars(inner(length(min = 1), regex(pattern = "^[^,]+$")), extend("x-kubernetes-list-type" = "set"))]
             pub not_tags_any: Vec<String>,
         }
     }
 
-    /// A server group: its id, or a filter.
+    /// Reference to a server group: id or filter.
     #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
     pub struct ServerGroupParam {
         optional {
-            /// Its id.
+            /// Id of the server group.
             #[schemars(extend("format" = "uuid"))]
             pub id: Option<String>,
-            /// What it is looked up by.
+            /// Filter that matches the server group.
             pub filter: Option<ServerGroupFilter>,
         }
     }
 
-    /// What a server group is looked up by.
+    /// Properties of a server group to match.
     #[schemars(extend("minProperties" = 1))]
     pub struct ServerGroupFilter {
         optional {
-            /// Its name.
+            /// Name of the server group to match.
             pub name: Option<String>,
         }
     }
 
-    /// Where the credentials of a cloud are.
+    /// Reference to the credentials of a cloud.
     #[schemars(extend("x-kubernetes-validations" = [rule("(!has(self.region) && !has(oldSelf.region)) || self.region == oldSelf.region", "region is immutable")]))]
     pub struct OpenStackIdentityReference {
         required {
@@ -257,11 +257,11 @@ record! {
             pub cloud_name: String,
         }
         optional {
-            /// `Secret`, or `ClusterIdentity` for an OpenStackClusterIdentity.
+            /// Kind of the object: `Secret`, or `ClusterIdentity` for an OpenStackClusterIdentity.
             #[serde(rename = "type")]
             #[schemars(extend("enum" = ["Secret", "ClusterIdentity"], "x-default" = "Secret"))]
             pub kind: String,
-            /// The region; that of the entry if empty. Cannot be changed.
+            /// Region. Defaults to that of the entry. Immutable.
             pub region: String,
         }
     }

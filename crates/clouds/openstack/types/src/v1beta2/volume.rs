@@ -8,24 +8,24 @@ record! {
     /// A volume that a server boots from.
     pub struct RootVolume {
         required {
-            /// Its size in GiB.
+            /// Size of the volume in GiB.
             #[serde(rename = "sizeGiB")]
             #[schemars(extend("minimum" = 1))]
             pub size_gib: i32,
         }
         optional {
-            /// Its type.
+            /// Type of the volume.
             #[serde(rename = "type")]
             pub kind: String,
-            /// The availability zone.
+            /// Availability zone of the volume.
             pub availability_zone: Option<VolumeAvailabilityZone>,
         }
     }
 
-    /// Where a disk is kept.
+    /// Storage of a disk.
     pub struct BlockDeviceStorage {
         required {
-            /// `Local`: on the host. `Volume`: in Cinder.
+            /// Type of the storage: `Local` for a disk of the host, `Volume` for a volume in Cinder.
             #[serde(rename = "type")]
             #[schemars(extend("enum" = ["Local", "Volume"]))]
             pub kind: String,
@@ -39,10 +39,10 @@ record! {
     /// Properties of a volume.
     pub struct BlockDeviceVolume {
         optional {
-            /// Its type.
+            /// Type of the volume.
             #[serde(rename = "type")]
             pub kind: String,
-            /// The availability zone.
+            /// Availability zone of the volume.
             pub availability_zone: Option<VolumeAvailabilityZone>,
         }
     }
@@ -51,26 +51,26 @@ record! {
     #[schemars(extend("x-kubernetes-validations" = [rule("!has(self.from) || self.from == 'Name' ? has(self.name) : !has(self.name)", "name is required when from is 'Name' or default")]))]
     pub struct VolumeAvailabilityZone {
         optional {
-            /// `Name`: the zone is named here. `Machine`: it is the zone of the machine.
+            /// Source of the zone: `Name` for the field `name`, `Machine` for the zone of the machine.
             #[schemars(extend("enum" = ["Name", "Machine"], "x-default" = "Name"))]
             pub from: String,
-            /// Its name.
+            /// Name of the availability zone.
             #[schemars(extend("minLength" = 1, "pattern" = "^[^ ]+$"))]
             pub name: Option<String>,
         }
     }
 
-    /// A disk beside the root disk.
+    /// An additional disk of a server.
     pub struct AdditionalBlockDevice {
         required {
-            /// Its name, which is its tag in Nova too. `root` is taken.
+            /// Name of the disk, also its tag in Nova. `root` is reserved.
             #[schemars(extend("minLength" = 1))]
             pub name: String,
-            /// Its size in GiB.
+            /// Size of the disk in GiB.
             #[serde(rename = "sizeGiB")]
             #[schemars(extend("minimum" = 1))]
             pub size_gib: i32,
-            /// Where the disk is kept.
+            /// Storage of the disk.
             pub storage: BlockDeviceStorage,
         }
     }
