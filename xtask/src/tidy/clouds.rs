@@ -6,7 +6,7 @@ use super::{Finding, text};
 
 const PROGRAM: &str = "capstan/src/";
 const MAY: [&str; 2] = ["capstan/src/providers.rs", "capstan/src/demo/choice.rs"];
-const CLOUDS: [&str; 2] = ["cloudstack", "openstack"];
+const CLOUDS: [&str; 3] = ["cloudstack", "openstack", "kvm"];
 
 pub fn check(files: &[String]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();

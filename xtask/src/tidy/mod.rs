@@ -3,6 +3,8 @@
 mod clouds;
 mod files;
 mod floors;
+mod halves;
+mod map;
 mod words;
 
 use std::process::Command;
@@ -28,7 +30,10 @@ pub struct Exception {
 
 pub fn run() -> Result<()> {
     let files = tracked_files()?;
-    let mut findings = without_exceptions(floors::check(&floors::packages()?), floors::EXCEPTIONS);
+    let packages = floors::packages()?;
+    let mut findings = without_exceptions(floors::check(&packages), floors::EXCEPTIONS);
+    findings.extend(map::check(&packages)?);
+    findings.extend(halves::check(&files)?);
     findings.extend(without_exceptions(files::check(&files)?, files::EXCEPTIONS));
     findings.extend(without_exceptions(words::check(&files)?, words::EXCEPTIONS));
     findings.extend(clouds::check(&files)?);
