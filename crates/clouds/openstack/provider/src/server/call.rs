@@ -48,6 +48,9 @@ pub enum ServerCall {
     CreateTrunk {
         name: String,
         port: String,
+        /// None in intents of releases that made it up later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
     },
     CreateVolume {
         name: String,
@@ -62,6 +65,12 @@ pub enum ServerCall {
     DeleteServer {
         id: String,
     },
+    /// Takes ports from a trunk.
+    RemoveSubPorts {
+        trunk: String,
+        ports: Vec<String>,
+    },
+    /// In intents of older releases also the removal and deletion of its sub-ports.
     DeleteTrunk {
         id: String,
     },
@@ -83,6 +92,7 @@ impl Call for ServerCall {
             Self::CreateTrunk { name, .. } => format!("trunk/{name}"),
             Self::CreateVolume { name, .. } => format!("volume/{name}"),
             Self::CreateServer { name, .. } => format!("server/{name}"),
+            Self::RemoveSubPorts { trunk, .. } => format!("subports/{trunk}"),
             Self::DeleteServer { id }
             | Self::DeleteTrunk { id }
             | Self::DeletePort { id }
@@ -107,6 +117,9 @@ impl Call for ServerCall {
             Self::CreateVolume { name, .. } => format!("create-volume {name}"),
             Self::CreateServer { name, .. } => format!("create-server {name}"),
             Self::DeleteServer { id } => format!("delete-server {id}"),
+            Self::RemoveSubPorts { trunk, ports } => {
+                format!("remove-sub-ports {} of {trunk}", ports.join(" "))
+            }
             Self::DeleteTrunk { id } => format!("delete-trunk {id}"),
             Self::DeletePort { id } => format!("delete-port {id}"),
             Self::DeleteVolume { id } => format!("delete-volume {id}"),
@@ -141,7 +154,7 @@ fn incomplete(call: &ServerCall) -> Outcome {
     Outcome::failed(code::FAILED, format!("{}: the order is not complete", call.summary()))
 }
 
-/// Makes a call; false if its order is missing.
+/// Makes a call; false if its order is not complete.
 async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access) -> Result<bool, Error> {
     let client = &access.client;
     match call {
@@ -149,11 +162,20 @@ async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access)
             access.put(&client.create::<Port>(&order.request()).await?).await;
         }
         ServerCall::CreateVolume { order: Some(order), .. } => {
-            access.put(&client.create::<Volume>(&order.request(&object.metadata.name)).await?).await;
+            access.put(&client.create::<Volume>(&order.request()).await?).await;
         }
-        ServerCall::CreatePort { .. } | ServerCall::CreateVolume { .. } | ServerCall::CreateServer { .. } => {
-            return Ok(false);
+        ServerCall::CreateTrunk { name, port, description: Some(description) } => {
+            let new = NewTrunk {
+                port_id: port.as_str().into(),
+                name: name.clone(),
+                description: Some(description.clone()),
+            };
+            access.put(&client.create::<Trunk>(&new).await?).await;
         }
+        ServerCall::CreatePort { .. }
+        | ServerCall::CreateVolume { .. }
+        | ServerCall::CreateTrunk { .. }
+        | ServerCall::CreateServer { .. } => return Ok(false),
         ServerCall::SetPortTags { port, tags } => {
             let held = client.set_tags::<Port>(&port.as_str().into(), tags).await?;
             access.change::<Port>(port, |item| item.tags = held).await;
@@ -173,17 +195,6 @@ async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access)
             // Nova shows it among the addresses of the server.
             access.forget::<Server>().await;
         }
-        ServerCall::CreateTrunk { name, port } => {
-            let new = NewTrunk {
-                port_id: port.as_str().into(),
-                name: name.clone(),
-                description: Some(mark::with(
-                    "Created by cluster-api-provider-openstack",
-                    &mark::of(&object.metadata),
-                )),
-            };
-            access.put(&client.create::<Trunk>(&new).await?).await;
-        }
         ServerCall::DeleteServer { id } => {
             if client.delete::<Server>(&Id::new(id.as_str())).await? == Deletion::Absent {
                 access.remove::<Server>(id).await;
@@ -191,18 +202,14 @@ async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access)
             // Nova removes it in the background.
             access.change::<Server>(id, |held| held.task_state = Some("deleting".to_owned())).await;
         }
+        ServerCall::RemoveSubPorts { trunk, ports } => {
+            let ports: Vec<Id<Port>> = ports.iter().map(|port| port.as_str().into()).collect();
+            client.remove_sub_ports(&trunk.as_str().into(), &ports).await?;
+            let free = |held: &mut Trunk| held.sub_ports.retain(|sub| !ports.contains(&sub.port_id));
+            access.change(trunk, free).await;
+        }
         ServerCall::DeleteTrunk { id } => {
-            let trunk: Id<Trunk> = id.as_str().into();
-            let ports: Vec<Id<Port>> =
-                client.sub_ports(&trunk).await?.into_iter().map(|sub| sub.port_id).collect();
-            if !ports.is_empty() {
-                client.remove_sub_ports(&trunk, &ports).await?;
-                for port in &ports {
-                    client.delete::<Port>(port).await?;
-                    access.remove::<Port>(port.as_str()).await;
-                }
-            }
-            client.delete::<Trunk>(&trunk).await?;
+            client.delete::<Trunk>(&Id::new(id.as_str())).await?;
             access.remove::<Trunk>(id).await;
         }
         ServerCall::DeletePort { id } => {
@@ -258,7 +265,9 @@ async fn forget(call: &ServerCall, access: &Access) {
         | ServerCall::SetAddressPairs { .. }
         | ServerCall::DeletePort { .. } => access.forget::<Port>().await,
         ServerCall::AssociateAddress { .. } => access.forget::<FloatingIp>().await,
-        ServerCall::CreateTrunk { .. } | ServerCall::DeleteTrunk { .. } => {
+        ServerCall::CreateTrunk { .. }
+        | ServerCall::RemoveSubPorts { .. }
+        | ServerCall::DeleteTrunk { .. } => {
             access.forget::<Trunk>().await;
             access.forget::<Port>().await;
         }
@@ -315,6 +324,7 @@ pub(super) async fn resolve(
         ServerCall::SetPortTags { .. }
         | ServerCall::SetAddressPairs { .. }
         | ServerCall::AssociateAddress { .. }
+        | ServerCall::RemoveSubPorts { .. }
         | ServerCall::DeleteTrunk { .. }
         | ServerCall::DeleteVolume { .. } => return Ok(Resolution::DidNotHappen),
     };

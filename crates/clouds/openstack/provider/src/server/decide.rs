@@ -17,7 +17,7 @@ use capstan_provider_kit::{decide_machine, decisions};
 use super::call::ServerCall;
 use super::observed::{ServerState, is_pending};
 use super::order::{self, PortOrder, ServerOrder};
-use super::{OpenStackServers, SERVER_ID, address_pairs, floating_ip};
+use super::{OpenStackServers, SERVER_ID, SUB_PORTS, address_pairs, floating_ip};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::{LOOK_AGAIN, POLL};
@@ -116,8 +116,11 @@ fn create(
         }
         let is_trunk = state.trunks.iter().any(|trunk| trunk.port_id == port.id);
         if wanted.trunk == Some(true) && !is_trunk {
-            let call = ServerCall::CreateTrunk { name: wanted.name.clone(), port: port.id.to_string() };
-            decision.call(call);
+            decision.call(ServerCall::CreateTrunk {
+                name: wanted.name.clone(),
+                port: port.id.to_string(),
+                description: Some(mark::with("Created by cluster-api-provider-openstack", &mark)),
+            });
         }
     }
     let mut volumes = BTreeMap::new();
@@ -237,7 +240,19 @@ fn is_removable(status: &VolumeStatus) -> bool {
     matches!(status, VolumeStatus::Available | VolumeStatus::Error | VolumeStatus::ErrorDeleting)
 }
 
-/// The server goes first, then what it used.
+/// Ports that go with the trunks: those that they carry, and those that were taken from them before.
+fn sub_ports(state: &ServerState) -> Vec<String> {
+    let carried = state.trunks.iter().flat_map(|trunk| &trunk.sub_ports);
+    let mut all: Vec<String> = carried.map(|sub| sub.port_id.to_string()).collect();
+    for freed in &state.sub_ports {
+        if !all.contains(freed) {
+            all.push(freed.clone());
+        }
+    }
+    all
+}
+
+/// The server goes first, then what it used. Of its volumes only those that Nova did not delete with it.
 fn delete(look: &Look<OpenStackServers>, decision: &mut Decision) {
     if !look.object.metadata.finalizers.iter().any(|name| name == finalizer::SERVER) {
         return;
@@ -258,12 +273,23 @@ fn delete(look: &Look<OpenStackServers>, decision: &mut Decision) {
         decision.again_in(POLL);
         return;
     }
+    let sub_ports = sub_ports(state);
+    if !sub_ports.is_empty() {
+        // Before they are taken from their trunk: whatever becomes of the calls after that, they are found.
+        decision.object.metadata.annotations.insert(SUB_PORTS.to_owned(), sub_ports.join(","));
+    }
+    let carried = state.trunks.iter().filter(|trunk| !trunk.sub_ports.is_empty());
+    let freed = carried.map(|trunk| ServerCall::RemoveSubPorts {
+        trunk: trunk.id.to_string(),
+        ports: trunk.sub_ports.iter().map(|sub| sub.port_id.to_string()).collect(),
+    });
+    let sub_ports = sub_ports.into_iter().map(|id| ServerCall::DeletePort { id });
     let trunks = state.trunks.iter().map(|trunk| ServerCall::DeleteTrunk { id: trunk.id.to_string() });
     let ports = state.ports.iter().flatten().map(|port| ServerCall::DeletePort { id: port.id.to_string() });
     let (removable, others): (Vec<_>, Vec<_>) =
         state.volumes.iter().partition(|volume| is_removable(&volume.status));
     let volumes = removable.iter().map(|volume| ServerCall::DeleteVolume { id: volume.id.to_string() });
-    let calls: Vec<ServerCall> = trunks.chain(ports).chain(volumes).collect();
+    let calls: Vec<ServerCall> = freed.chain(sub_ports).chain(trunks).chain(ports).chain(volumes).collect();
     let busy = others.iter().find(|volume| volume.status != VolumeStatus::Deleting);
     if let Some(volume) = busy {
         let message = format!("volume {} ({}) is {}", volume.name, volume.id, volume.status.as_str());

@@ -40,6 +40,10 @@ pub use observed::Seen;
 /// On OpenStackServers: the id of the server in Nova. It survives `clusterctl move`, which drops status.
 pub const SERVER_ID: &str = "capstan.dev/openstack-server";
 
+/// On OpenStackServers that are being deleted: ids of ports that their trunks carried and that go with them, separated by
+/// commas. Nothing else shows whose they were once they are taken from the trunk.
+const SUB_PORTS: &str = "capstan.dev/openstack-sub-ports";
+
 /// The id of the server, if there was one.
 fn known_id(object: &OpenStackServer) -> Option<String> {
     object.status.instance_id.clone().or_else(|| object.metadata.annotations.get(SERVER_ID).cloned())

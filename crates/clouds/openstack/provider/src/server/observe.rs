@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_capi_types::core::{Cluster, label};
 use capstan_controller::{ObserveError, View};
 use capstan_object::Key;
-use capstan_openstack_client::block_storage::Volume;
+use capstan_openstack_client::block_storage::{Volume, VolumeStatus};
 use capstan_openstack_client::compute::{Server, ServerStatus};
 use capstan_openstack_client::network::{Port, Subnet, Trunk};
 use capstan_openstack_types::names;
@@ -17,7 +17,7 @@ use capstan_provider_kit::BootData;
 
 use super::address_pairs::PairsState;
 use super::observed::{Seen, ServerState, is_pending};
-use super::{address_pairs, floating_ip, known_id, order};
+use super::{SUB_PORTS, address_pairs, floating_ip, known_id, order};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
@@ -84,9 +84,34 @@ async fn state(
         let all = access.all::<Trunk>(SETTLED).await?;
         let ours = |trunk: &&Trunk| state.ports.iter().flatten().any(|port| port.id == trunk.port_id);
         state.trunks = all.iter().filter(ours).cloned().collect();
+        if meta.is_deleting() && state.server.is_none() {
+            state.trunks = with_sub_ports(state.trunks, &access).await?;
+            state.sub_ports = freed_sub_ports(object, &access).await?;
+        }
     }
     state.floating_ip = floating_ip::observe(object, &state.ports, view, &access).await?;
     Ok(state)
+}
+
+/// The trunks that are there, with the sub-ports that they carry now: others add and take them as they like.
+async fn with_sub_ports(trunks: Vec<Trunk>, access: &Access) -> Result<Vec<Trunk>, CloudError> {
+    let mut found = Vec::with_capacity(trunks.len());
+    for trunk in trunks {
+        match access.client.sub_ports(&trunk.id).await {
+            Ok(sub_ports) => found.push(Trunk { sub_ports, ..trunk }),
+            Err(error) if error.is_not_found() => access.remove::<Trunk>(trunk.id.as_str()).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
+
+/// Ports that were taken from a trunk to be deleted, as far as they are there.
+async fn freed_sub_ports(object: &OpenStackServer, access: &Access) -> Result<Vec<String>, CloudError> {
+    let Some(recorded) = object.metadata.annotations.get(SUB_PORTS) else { return Ok(Vec::new()) };
+    let all = access.all::<Port>(SETTLED).await?;
+    let is_there = |id: &&str| all.iter().any(|port| port.id.as_str() == *id);
+    Ok(recorded.split(',').filter(is_there).map(str::to_owned).collect())
 }
 
 /// The ports of the spec: those of the status, else those of their name that no other object marked.
@@ -157,7 +182,6 @@ pub(super) fn has_mark(server: &Server, mark: &str) -> bool {
 }
 
 async fn volumes(object: &OpenStackServer, mark: &str, access: &Access) -> Result<Vec<Volume>, CloudError> {
-    use capstan_openstack_client::block_storage::VolumeStatus as Status;
     let wanted = order::volumes(&object.metadata.name, &object.spec, "", mark);
     let find = |all: &[Volume]| -> Vec<Volume> {
         let is_ours = |volume: &&Volume| {
@@ -174,15 +198,23 @@ async fn volumes(object: &OpenStackServer, mark: &str, access: &Access) -> Resul
         };
         all.iter().filter(is_ours).cloned().collect()
     };
-    // With its server Nova removes volumes: a list from before has them still attached.
-    let age = if object.metadata.is_deleting() { PENDING } else { SETTLED };
-    let found = find(&access.all::<Volume>(age).await?);
+    let found = find(&access.all::<Volume>(SETTLED).await?);
+    match volumes_age(&found, object.metadata.is_deleting()) {
+        None => Ok(found),
+        Some(age) => Ok(find(&access.all::<Volume>(age).await?)),
+    }
+}
+
+/// How old the list may be that replaces one with these volumes; `None` if that is good enough.
+pub(super) fn volumes_age(found: &[Volume], is_deleting: bool) -> Option<Duration> {
+    use VolumeStatus as Status;
+    // Nova deletes the volumes of a server before the server is gone: a list from before still has them.
+    if is_deleting && found.iter().any(|volume| volume.status != Status::Deleting) {
+        return Some(Duration::ZERO);
+    }
     let settled =
         |volume: &Volume| matches!(volume.status, Status::Available | Status::InUse | Status::Error);
-    match found.iter().all(settled) {
-        true => Ok(found),
-        false => Ok(find(&access.all::<Volume>(PENDING).await?)),
-    }
+    (!found.iter().all(settled)).then_some(PENDING)
 }
 
 /// Ids for everything that the spec refers to.

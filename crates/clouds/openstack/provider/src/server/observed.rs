@@ -27,7 +27,11 @@ pub struct ServerState {
     pub resolved: Option<Result<ResolvedServerSpec, CloudError>>,
     /// The ports of the spec, in its order.
     pub ports: Vec<Option<Port>>,
+    /// Its trunks. Once they can be deleted, with the sub-ports that they carry now.
     pub trunks: Vec<Trunk>,
+    /// Ports that were taken from a trunk to be deleted with it, and are still there.
+    pub sub_ports: Vec<String>,
+    /// Its volumes; empty while there is a server.
     pub volumes: Vec<Volume>,
     pub server: Option<Server>,
     /// Its claim of a floating IP, if it needs one.

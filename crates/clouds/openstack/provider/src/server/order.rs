@@ -77,7 +77,7 @@ impl PortOrder {
     }
 }
 
-/// A volume.
+/// A volume. Orders of version 1 had the mark in place of the description.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeOrder {
@@ -86,19 +86,19 @@ pub struct VolumeOrder {
     pub image: Option<String>,
     pub kind: Option<String>,
     pub zone: Option<String>,
-    pub mark: String,
+    pub description: String,
 }
 
 impl Order for VolumeOrder {
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 impl VolumeOrder {
-    pub(super) fn request(&self, server: &str) -> NewVolume {
+    pub(super) fn request(&self) -> NewVolume {
         NewVolume {
             size: self.size,
             name: self.name.clone(),
-            description: Some(mark::with(&format!("Volume of server {server}"), &self.mark)),
+            description: Some(self.description.clone()),
             image: self.image.as_deref().map(Into::into),
             volume_type: self.kind.clone(),
             availability_zone: self.zone.clone(),
@@ -119,13 +119,14 @@ fn gib(size: i32) -> u64 {
 /// The volumes of a server, the root volume first.
 pub(super) fn volumes(server: &str, spec: &OpenStackServerSpec, image: &str, mark: &str) -> Vec<VolumeOrder> {
     let kind = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let description = mark::with(&format!("Volume of server {server}"), mark);
     let root = spec.root_volume.as_ref().map(|root| VolumeOrder {
         name: names::volume(server, "root"),
         size: gib(root.size_gib),
         image: Some(image.to_owned()),
         kind: kind(&root.kind),
         zone: zone(spec, root.availability_zone.as_ref()),
-        mark: mark.to_owned(),
+        description: description.clone(),
     });
     let more = spec.additional_block_devices.iter().filter(|device| device.storage.kind == "Volume");
     let more = more.map(|device| {
@@ -136,7 +137,7 @@ pub(super) fn volumes(server: &str, spec: &OpenStackServerSpec, image: &str, mar
             image: None,
             kind: kind(&settings.kind),
             zone: zone(spec, settings.availability_zone.as_ref()),
-            mark: mark.to_owned(),
+            description: description.clone(),
         }
     });
     root.into_iter().chain(more).collect()
