@@ -27,12 +27,14 @@ mod fix;
 mod frame;
 mod installed;
 mod inventory;
+pub mod mark;
 pub mod order;
 mod patience;
 mod plugin;
 mod problem;
 pub mod proposal;
 mod relations;
+mod resolution;
 mod simulator;
 mod survey;
 #[cfg(feature = "testing")]
@@ -62,6 +64,7 @@ pub use relations::{
     ClusterMembers, cluster_of_machine, infrastructure_of_cluster, infrastructure_of_machine, watch_cluster,
     watch_machine,
 };
+pub use resolution::resolution;
 pub use simulator::{OpenSimulator, Simulator, SimulatorOptions};
 pub use survey::{Answers, Choice, CredentialField, CredentialValues, Flavor, Question, Surveyor};
 pub use versions::ProviderVersions;

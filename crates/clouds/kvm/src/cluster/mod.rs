@@ -18,7 +18,7 @@ use capstan_controller::{
     Call, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::Object;
-use capstan_provider_kit::{ClusterMembers, watch_cluster};
+use capstan_provider_kit::{ClusterMembers, mark, watch_cluster};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Id, Network, Subnet};
@@ -65,7 +65,8 @@ pub enum NetworkCall {
     /// Creates a network with its load balancer, or the missing parts.
     Ensure {
         network: Id,
-        /// The subnet; `None` for any free one.
+        /// The subnet. With `None` the host allocates a free one, as a cloud allocates an address: the choice is its own,
+        /// atomic with the creation, and the network that is observed later says which it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subnet: Option<Subnet>,
     },
@@ -112,8 +113,7 @@ impl Call for NetworkCall {
 
 /// The id of the network that a cluster has or will get.
 pub(crate) fn network_of(object: &KVMCluster) -> String {
-    let meta = &object.metadata;
-    meta.annotations.get(NETWORK).unwrap_or(&meta.uid).clone()
+    mark::of(&object.metadata, NETWORK)
 }
 
 impl Controller for KVMClusters {

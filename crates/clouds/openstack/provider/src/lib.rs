@@ -33,7 +33,6 @@ mod project;
 mod server;
 mod server_group;
 mod server_spec;
-mod settling;
 
 use capstan_controller::Runtime;
 

@@ -22,12 +22,12 @@ use capstan_controller::{
     Call, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::Object;
+use capstan_provider_kit::resolution;
 use serde::{Deserialize, Serialize};
 
 use crate::clouds::{Access, Clouds};
 use crate::error::{CloudError, failed};
 use crate::failure_domain::cluster_of;
-use crate::isolated_network::SETTLE;
 
 /// The controller of CloudStackAffinityGroups.
 pub struct AffinityGroups {
@@ -192,14 +192,7 @@ impl Controller for AffinityGroups {
         let access = self.access(object, view).await.map_err(outside)?;
         let there = find(object, &access).await.map_err(outside)?.is_some();
         let creates = matches!(intent.call, GroupCall::Create { .. });
-        let young = view.now().duration_since(intent.at.timestamp()) < SETTLE;
-        Ok(match there == creates {
-            true => Resolution::happened(),
-            false if creates && young => {
-                Resolution::NotYetKnown { reason: "it may still appear in CloudStack".to_owned() }
-            }
-            false => Resolution::DidNotHappen,
-        })
+        Ok(resolution(there == creates, creates, (intent.at.timestamp(), view.now()), "CloudStack"))
     }
 }
 

@@ -21,10 +21,10 @@ use capstan_controller::{
     Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object, ObjectMeta};
+use capstan_provider_kit::resolution;
 
 use crate::clouds::{Access, Clouds};
 use crate::error::CloudError;
-use crate::isolated_network::SETTLE;
 
 pub use mirror::MirrorCall;
 pub use observe::Seen;
@@ -122,14 +122,7 @@ impl Controller for CloudStackClusters {
         let access = self.access(object, view).await.map_err(outside)?;
         let there = mirror::find(object, &cluster, &access).await.map_err(outside)?.is_some();
         let creates = matches!(intent.call, MirrorCall::Create { .. });
-        let young = view.now().duration_since(intent.at.timestamp()) < SETTLE;
-        Ok(match there == creates {
-            true => Resolution::happened(),
-            false if creates && young => {
-                Resolution::NotYetKnown { reason: "it may still appear in CloudStack".to_owned() }
-            }
-            false => Resolution::DidNotHappen,
-        })
+        Ok(resolution(there == creates, creates, (intent.at.timestamp(), view.now()), "CloudStack"))
     }
 }
 

@@ -4,15 +4,12 @@ use std::net::IpAddr;
 
 use capstan_cloudstack_client::commands::Owner;
 use capstan_controller::{Call, Intent, Resolution};
-use capstan_provider_kit::order;
-use jiff::{SignedDuration, Timestamp};
+use capstan_provider_kit::{order, resolution};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::observe::ObservedNetwork;
 use super::{NetworkOrder, VpcOrder};
-
-/// A request that nobody heard the end of may be carried out so much later.
-pub(crate) const SETTLE: SignedDuration = SignedDuration::from_secs(30);
 
 /// What is asked of the cloud.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -263,11 +260,6 @@ pub(super) fn resolve(
     observed: &ObservedNetwork,
     now: Timestamp,
 ) -> Resolution {
-    if intent.call.shows(observed) {
-        return Resolution::happened();
-    }
-    if intent.call.makes() && now.duration_since(intent.at.timestamp()) < SETTLE {
-        return Resolution::NotYetKnown { reason: "it may still appear in CloudStack".to_owned() };
-    }
-    Resolution::DidNotHappen
+    let (has_happened, creates) = (intent.call.shows(observed), intent.call.makes());
+    resolution(has_happened, creates, (intent.at.timestamp(), now), "CloudStack")
 }

@@ -1,4 +1,8 @@
 //! The marks that networks made here carry: in their text from their first moment on, as tags a while later.
+//!
+//! The kit's `mark` says whose a thing is; this says more and is read by more. The text names the cluster for people and
+//! keeps the form that networks already have, and the tags are CAPC's: a key for each cluster on a network, as several may
+//! share it.
 
 use std::time::Duration;
 

@@ -54,7 +54,6 @@ use crate::quota::Headroom;
 
 pub(crate) use allowed::{EVERYBODY, allowed};
 pub use call::NetworkCall;
-pub(crate) use call::SETTLE;
 pub use claim::Neighbour;
 pub use made::Made;
 pub(crate) use mark::is_ours;

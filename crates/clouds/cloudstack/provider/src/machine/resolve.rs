@@ -9,14 +9,13 @@ use capstan_cloudstack_client::{Error, UserData, VirtualMachineId};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_controller::{Intent, ObserveError, Resolution, View};
 use capstan_object::Key;
-use capstan_provider_kit::boot_data;
+use capstan_provider_kit::{boot_data, resolution};
 use serde_json::json;
 
 use super::forwarding::Question;
 use super::{Answers, MachineCall, Namesake, Order, call, forwarding, namesake, user_data};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
-use crate::isolated_network::SETTLE;
 use crate::removal::unpacked;
 
 pub(super) async fn resolve(
@@ -36,11 +35,7 @@ pub(super) async fn resolve(
             if let Namesake::Ours { id, job } = found {
                 return Ok(Resolution::Happened(json!({"id": id, "job": job})));
             }
-            let young = view.now().duration_since(intent.at.timestamp()) < SETTLE;
-            Ok(match young {
-                true => Resolution::NotYetKnown { reason: "it may still appear in CloudStack".to_owned() },
-                false => Resolution::DidNotHappen,
-            })
+            Ok(resolution(false, true, (intent.at.timestamp(), view.now()), "CloudStack"))
         }
         MachineCall::Destroy { id, .. } => {
             let id: VirtualMachineId = id.as_str().into();

@@ -8,13 +8,13 @@ use capstan_openstack_client::image::{Image, ImageStatus};
 use capstan_openstack_client::load_balancer::{Listener, LoadBalancer, Pool};
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup, Subnet};
 use capstan_openstack_types::v1beta2::OpenStackCluster;
+use capstan_provider_kit::resolution;
 
 use super::call::ClusterCall;
 use super::make;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
 use crate::project::{Access, SETTLED};
-use crate::settling::still_in_flight;
 
 pub(super) async fn resolve(
     intent: &Intent<ClusterCall>,
@@ -25,11 +25,7 @@ pub(super) async fn resolve(
     make::forget(&intent.call, access).await;
     let mark = mark::of(&object.metadata);
     let (there, wanted) = found(&intent.call, &mark, access).await?;
-    if there == wanted {
-        return Ok(Resolution::happened());
-    }
-    let late = still_in_flight(view.now(), intent.at.timestamp()).filter(|_| wanted);
-    Ok(late.unwrap_or(Resolution::DidNotHappen))
+    Ok(resolution(there == wanted, wanted, (intent.at.timestamp(), view.now()), "OpenStack"))
 }
 
 /// Whether what the call concerns is there, and whether it is to be there after the call.

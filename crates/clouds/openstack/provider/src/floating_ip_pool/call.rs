@@ -3,11 +3,11 @@
 use capstan_controller::{Call, Intent, ObserveError, Outcome, Resolution, View};
 use capstan_openstack_client::Error;
 use capstan_openstack_client::network::{FloatingIp, NewFloatingIp};
+use capstan_provider_kit::resolution;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CloudError, failed};
 use crate::project::{Access, SETTLED};
-use crate::settling::still_in_flight;
 
 /// A call to the cloud.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,9 +99,5 @@ pub(super) async fn resolve(
         PoolCall::DeleteAddress { id } => (all.iter().any(|it| it.id.as_str() == id), false),
         PoolCall::SetTags { .. } => return Ok(Resolution::DidNotHappen),
     };
-    if there == wanted {
-        return Ok(Resolution::happened());
-    }
-    let late = still_in_flight(view.now(), intent.at.timestamp()).filter(|_| wanted);
-    Ok(late.unwrap_or(Resolution::DidNotHappen))
+    Ok(resolution(there == wanted, wanted, (intent.at.timestamp(), view.now()), "OpenStack"))
 }

@@ -9,7 +9,7 @@ use capstan_openstack_client::network::{
 use capstan_openstack_client::{Deletion, Error, Id};
 use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta1::AddressPair;
-use capstan_provider_kit::order;
+use capstan_provider_kit::{order, resolution};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -19,7 +19,6 @@ use crate::code;
 use crate::error::{CloudError, failed};
 use crate::mark::{self, Owner};
 use crate::project::{Access, SETTLED};
-use crate::settling::still_in_flight;
 
 /// What Nova takes, in characters of base64.
 const MOST_USER_DATA: usize = 65_535;
@@ -328,9 +327,5 @@ pub(super) async fn resolve(
         | ServerCall::DeleteTrunk { .. }
         | ServerCall::DeleteVolume { .. } => return Ok(Resolution::DidNotHappen),
     };
-    if there == wanted {
-        return Ok(Resolution::happened());
-    }
-    let late = still_in_flight(view.now(), intent.at.timestamp()).filter(|_| wanted);
-    Ok(late.unwrap_or(Resolution::DidNotHappen))
+    Ok(resolution(there == wanted, wanted, (intent.at.timestamp(), view.now()), "OpenStack"))
 }
