@@ -14,7 +14,7 @@ wire! {
         pub key: String,
         /// Value of the taint.
         pub value: String,
-        /// What happens to pods that do not tolerate it.
+        /// Effect on pods that do not tolerate the taint.
         #[schemars(extend("x-required" = true))]
         pub effect: String,
         /// When the taint was added.
@@ -115,7 +115,7 @@ wire! {
         /// Name of the ConfigMap or Secret.
         #[schemars(extend("x-default" = ""))]
         pub name: String,
-        /// Key inside it.
+        /// Key in the Secret.
         #[schemars(extend("x-required" = true))]
         pub key: String,
         /// Whether it may be missing.
@@ -131,7 +131,7 @@ wire! {
         /// Path of the file in the volume.
         #[schemars(extend("x-required" = true))]
         pub path: String,
-        /// Key inside it.
+        /// Key in the Secret.
         #[schemars(extend("x-required" = true))]
         pub key: String,
         /// Whether it may be missing.

@@ -61,7 +61,7 @@ wire! {
         pub handlers: Vec<ExtensionHandler>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 

@@ -14,7 +14,7 @@ object!(
 );
 
 wire! {
-    /// Applies resources to every cluster that matches.
+    /// Applies resources to all matching clusters.
     pub struct ClusterResourceSet {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -25,9 +25,9 @@ wire! {
         pub status: ClusterResourceSetStatus,
     }
 
-    /// Which resources go to which clusters.
+    /// Desired state of a ClusterResourceSet.
     pub struct ClusterResourceSetSpec {
-        /// Labels of the clusters; must not be empty.
+        /// Label selector of the clusters; must not be empty.
         #[schemars(extend("x-required" = true))]
         pub cluster_selector: LabelSelector,
         /// Secrets and ConfigMaps with the resources.
@@ -36,11 +36,11 @@ wire! {
             extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
         )]
         pub resources: Vec<ResourceRef>,
-        /// Whether resources are applied once, or again when they change.
+        /// Strategy of applying resources: once, or again when they change.
         pub strategy: Option<ClusterResourceSetStrategy>,
     }
 
-    /// Names a Secret or ConfigMap in the same namespace.
+    /// Reference to a Secret or ConfigMap in the same namespace.
     pub struct ResourceRef {
         /// Name of the object.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
@@ -68,17 +68,17 @@ wire! {
 }
 
 choice! {
-    /// When resources are applied.
+    /// Strategy of applying resources.
     pub enum ClusterResourceSetStrategy {
-        /// Once for each cluster.
+        /// Resources are applied once to each cluster.
         ApplyOnce = "ApplyOnce",
-        /// Again whenever they change.
+        /// Resources are applied again whenever they change.
         Reconcile = "Reconcile",
     }
 }
 
 choice! {
-    /// What holds resources.
+    /// Kind of the object with the resources.
     pub enum ClusterResourceSetResourceKind {
         /// A Secret of type [`SECRET_TYPE`].
         Secret = "Secret",
@@ -90,7 +90,7 @@ choice! {
 /// Type a Secret must have to hold resources.
 pub const SECRET_TYPE: &str = "addons.cluster.x-k8s.io/resource-set";
 
-/// Keeps a ClusterResourceSet until it is out of every binding.
+/// Keeps a ClusterResourceSet until it is removed from every binding.
 pub const FINALIZER: &str = "addons.cluster.x-k8s.io";
 
 /// Condition types of a ClusterResourceSet, beside the [shared ones](crate::core::condition).

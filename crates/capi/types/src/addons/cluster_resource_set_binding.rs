@@ -25,7 +25,7 @@ wire! {
 
     /// Resources applied to a cluster.
     pub struct ClusterResourceSetBindingSpec {
-        /// By ClusterResourceSet.
+        /// Applied resources, one entry per ClusterResourceSet.
         #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub bindings: Vec<ResourceSetBinding>,
         /// Cluster this object belongs to.
@@ -33,7 +33,7 @@ wire! {
         pub cluster_name: String,
     }
 
-    /// What happened to the resources of one ClusterResourceSet.
+    /// Applied resources of one ClusterResourceSet.
     pub struct ResourceSetBinding {
         /// Name of the ClusterResourceSet.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
@@ -43,7 +43,7 @@ wire! {
         pub resources: Vec<ResourceBinding>,
     }
 
-    /// What happened to one resource in one cluster.
+    /// Result of applying one resource to one cluster.
     pub struct ResourceBinding {
         /// Name of the object.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
@@ -51,12 +51,12 @@ wire! {
         /// Kind of the object.
         #[schemars(extend("x-required" = true))]
         pub kind: Option<ClusterResourceSetResourceKind>,
-        /// Hash of what was applied.
+        /// Hash of the applied resources.
         #[schemars(length(min = 1, max = 256))]
         pub hash: String,
-        /// When it was last applied.
+        /// Time of the last application.
         pub last_applied_time: Option<Time>,
-        /// Whether it was applied.
+        /// Whether the resource was applied.
         #[schemars(extend("x-required" = true))]
         pub applied: Option<bool>,
     }

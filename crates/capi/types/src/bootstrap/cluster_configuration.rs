@@ -10,9 +10,9 @@ wire! {
     /// kubeadm's configuration of the whole cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterConfiguration {
-        /// The cluster's etcd.
+        /// Settings of etcd.
         pub etcd: Etcd,
-        /// Stable address of the control plane; the cluster's own endpoint if absent.
+        /// Stable endpoint of the control plane. Defaults to the endpoint of the cluster.
         #[schemars(length(min = 1, max = 512))]
         pub control_plane_endpoint: String,
         /// Settings of the API server.
@@ -44,19 +44,19 @@ wire! {
     /// Settings of the API server.
     #[schemars(extend("minProperties" = 1))]
     pub struct APIServer {
-        /// Further command line flags, each name once.
+        /// Additional command line flags, with unique names.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "value"], "x-kubernetes-validations" = [rule(UNIQUE_NAMES, "extraArgs name must be unique")])
         )]
         pub extra_args: Vec<Arg>,
-        /// Further directories of the host to mount.
+        /// Additional host path volumes.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub extra_volumes: Vec<HostPathMount>,
-        /// Further environment variables.
+        /// Additional environment variables.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub extra_envs: Option<Vec<EnvVar>>,
-        /// Further names in the API server's certificate.
+        /// Additional subject alternative names of the API server's certificate.
         #[serde(rename = "certSANs")]
         #[schemars(
             length(min = 1, max = 100),
@@ -69,16 +69,16 @@ wire! {
     /// Settings of the controller manager.
     #[schemars(extend("minProperties" = 1))]
     pub struct ControllerManager {
-        /// Further command line flags, each name once.
+        /// Additional command line flags, with unique names.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "value"], "x-kubernetes-validations" = [rule(UNIQUE_NAMES, "extraArgs name must be unique")])
         )]
         pub extra_args: Vec<Arg>,
-        /// Further directories of the host to mount.
+        /// Additional host path volumes.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub extra_volumes: Vec<HostPathMount>,
-        /// Further environment variables.
+        /// Additional environment variables.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub extra_envs: Option<Vec<EnvVar>>,
     }
@@ -86,16 +86,16 @@ wire! {
     /// Settings of the scheduler.
     #[schemars(extend("minProperties" = 1))]
     pub struct Scheduler {
-        /// Further command line flags, each name once.
+        /// Additional command line flags, with unique names.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "value"], "x-kubernetes-validations" = [rule(UNIQUE_NAMES, "extraArgs name must be unique")])
         )]
         pub extra_args: Vec<Arg>,
-        /// Further directories of the host to mount.
+        /// Additional host path volumes.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub extra_volumes: Vec<HostPathMount>,
-        /// Further environment variables.
+        /// Additional environment variables.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub extra_envs: Option<Vec<EnvVar>>,
     }
@@ -111,12 +111,12 @@ wire! {
         pub image_tag: String,
     }
 
-    /// The cluster's etcd: on its own nodes, or elsewhere.
+    /// Settings of etcd, local or external.
     #[schemars(extend("minProperties" = 1))]
     pub struct Etcd {
-        /// Members on the control plane nodes.
+        /// Members run on the control plane nodes.
         pub local: LocalEtcd,
-        /// An etcd that already exists.
+        /// An existing etcd cluster.
         pub external: ExternalEtcd,
     }
 
@@ -132,16 +132,16 @@ wire! {
         /// Directory of the data.
         #[schemars(length(min = 1, max = 512))]
         pub data_dir: String,
-        /// Further command line flags, each name once.
+        /// Additional command line flags, with unique names.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "value"], "x-kubernetes-validations" = [rule(UNIQUE_NAMES, "extraArgs name must be unique")])
         )]
         pub extra_args: Vec<Arg>,
-        /// Further environment variables.
+        /// Additional environment variables.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub extra_envs: Option<Vec<EnvVar>>,
-        /// Further names in the server's certificate.
+        /// Additional subject alternative names of the server's certificate.
         #[serde(rename = "serverCertSANs")]
         #[schemars(
             length(min = 1, max = 100),
@@ -149,7 +149,7 @@ wire! {
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub server_cert_sans: Vec<String>,
-        /// Further names in the peer certificate.
+        /// Additional subject alternative names of the peer certificate.
         #[serde(rename = "peerCertSANs")]
         #[schemars(
             length(min = 1, max = 100),
@@ -159,22 +159,22 @@ wire! {
         pub peer_cert_sans: Vec<String>,
     }
 
-    /// An etcd that already exists.
+    /// An existing etcd cluster.
     pub struct ExternalEtcd {
-        /// Addresses of its members.
+        /// Endpoints of the members.
         #[schemars(
             length(min = 1, max = 50),
             inner(length(min = 1, max = 512)),
             extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
         )]
         pub endpoints: Vec<String>,
-        /// File of its certificate authority.
+        /// Path of the certificate authority.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub ca_file: String,
-        /// File of the client certificate.
+        /// Path of the client certificate.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub cert_file: String,
-        /// File of the client key.
+        /// Path of the client key.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub key_file: String,
     }
@@ -190,9 +190,9 @@ wire! {
         /// Path in the pod.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub mount_path: String,
-        /// Whether it cannot be written to.
+        /// Whether the volume is read-only.
         pub read_only: Option<bool>,
-        /// What the path must be.
+        /// Required type of the path.
         pub path_type: String,
     }
 

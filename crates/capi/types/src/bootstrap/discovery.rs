@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use crate::wire::wire;
 
 wire! {
-    /// How a joining node finds and trusts the cluster.
+    /// Discovery of the cluster by a joining node.
     #[schemars(extend("minProperties" = 1))]
     pub struct Discovery {
-        /// By a token.
+        /// Discovery by a bootstrap token.
         pub bootstrap_token: BootstrapTokenDiscovery,
-        /// By a kubeconfig file.
+        /// Discovery by a kubeconfig file.
         pub file: FileDiscovery,
         /// Token for the kubelet's TLS bootstrap, if it differs.
         #[schemars(length(min = 1, max = 512))]
         pub tls_bootstrap_token: String,
     }
 
-    /// Finds the cluster by a token.
+    /// Discovery of the cluster by a bootstrap token.
     #[schemars(extend("minProperties" = 1))]
     pub struct BootstrapTokenDiscovery {
-        /// The token.
+        /// Bootstrap token.
         #[schemars(length(min = 1, max = 512))]
         pub token: String,
-        /// Address of an API server.
+        /// Endpoint of an API server.
         #[schemars(length(min = 1, max = 512))]
         pub api_server_endpoint: String,
         /// Hashes of acceptable certificate authorities.
@@ -33,12 +33,12 @@ wire! {
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub ca_cert_hashes: Vec<String>,
-        /// Trusts any certificate authority.
+        /// Whether verification of the certificate authority is skipped.
         #[serde(rename = "unsafeSkipCAVerification")]
         pub unsafe_skip_ca_verification: Option<bool>,
     }
 
-    /// Finds the cluster by a kubeconfig file.
+    /// Discovery of the cluster by a kubeconfig file.
     pub struct FileDiscovery {
         /// Path or URL of the file.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
@@ -49,14 +49,14 @@ wire! {
 
     /// Contents of a kubeconfig file.
     pub struct FileDiscoveryKubeConfig {
-        /// How to reach the cluster; found out if absent.
+        /// Connection to the cluster. Discovered if absent.
         pub cluster: KubeConfigCluster,
-        /// How to authenticate.
+        /// Credentials of the user.
         #[schemars(extend("x-required" = true))]
         pub user: KubeConfigUser,
     }
 
-    /// How a kubeconfig file reaches a cluster.
+    /// Connection to a cluster in a kubeconfig file.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeConfigCluster {
         /// Address of the API server.
@@ -65,49 +65,49 @@ wire! {
         /// Name expected in the server's certificate.
         #[schemars(length(min = 1, max = 512))]
         pub tls_server_name: String,
-        /// Trusts any server.
+        /// Whether verification of the server is skipped.
         #[serde(rename = "insecureSkipTLSVerify")]
         pub insecure_skip_tls_verify: Option<bool>,
         /// Certificate authority, PEM in base64.
         #[schemars(length(min = 1, max = 51200), extend("format" = "byte"))]
         pub certificate_authority_data: String,
-        /// Proxy to go through.
+        /// URL of the proxy.
         #[serde(rename = "proxyURL")]
         #[schemars(length(min = 1, max = 512))]
         pub proxy_url: String,
     }
 
-    /// How a kubeconfig file authenticates.
+    /// Credentials in a kubeconfig file.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeConfigUser {
-        /// By a plug-in of the client.
+        /// Auth provider plugin of the client.
         pub auth_provider: KubeConfigAuthProvider,
-        /// By a program.
+        /// Exec credential plugin.
         pub exec: KubeConfigAuthExec,
     }
 
-    /// A client's authentication plug-in.
+    /// An auth provider plugin of the client.
     pub struct KubeConfigAuthProvider {
-        /// Name of the plug-in.
+        /// Name of the plugin.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
-        /// Its settings.
+        /// Settings of the plugin.
         pub config: BTreeMap<String, String>,
     }
 
-    /// A program that gives credentials.
+    /// An exec credential plugin.
     pub struct KubeConfigAuthExec {
-        /// The program.
+        /// Command of the plugin.
         #[schemars(length(min = 1, max = 1024), extend("x-required" = true))]
         pub command: String,
-        /// Its arguments.
+        /// Arguments of the command.
         #[schemars(
             length(min = 1, max = 100),
             inner(length(min = 1, max = 512)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub args: Vec<String>,
-        /// Its environment, beside that of the caller.
+        /// Environment variables in addition to those of the caller.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub env: Vec<KubeConfigAuthExecEnv>,
         /// API version of the plugin.
@@ -122,7 +122,7 @@ wire! {
         /// Name of the variable.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub name: String,
-        /// Value.
+        /// Value of the variable.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub value: String,
     }

@@ -6,7 +6,7 @@ use crate::wire::{choice, wire};
 wire! {
     /// A file to write.
     pub struct File {
-        /// Where it is written.
+        /// Path of the file.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub path: String,
         /// Owner, `user:group`.
@@ -15,20 +15,20 @@ wire! {
         /// Permissions, such as `0640`.
         #[schemars(length(min = 1, max = 16))]
         pub permissions: String,
-        /// How `content` is encoded.
+        /// Encoding of `content`.
         pub encoding: Option<Encoding>,
-        /// Whether an existing file is added to.
+        /// Whether the content is appended to an existing file.
         pub append: Option<bool>,
-        /// Contents.
+        /// Content of the file.
         #[schemars(length(min = 1, max = 10240))]
         pub content: String,
-        /// Where the contents come from instead.
+        /// Source of the content, instead of `content`.
         pub content_from: FileSource,
-        /// Whether the contents are taken as they are, or are a template.
+        /// Format of the content: `raw`, or a template.
         pub content_format: Option<FileContentFormat>,
     }
 
-    /// Where contents of a file come from.
+    /// Source of the content of a file.
     pub struct FileSource {
         /// Key of a Secret.
         #[schemars(extend("x-required" = true))]
@@ -40,7 +40,7 @@ wire! {
         /// Name of the Secret.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
         pub name: String,
-        /// Key inside it.
+        /// Key in the Secret.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub key: String,
     }
@@ -53,7 +53,7 @@ wire! {
         /// Comment, such as the full name.
         #[schemars(length(min = 1, max = 256))]
         pub gecos: String,
-        /// Further groups.
+        /// Additional groups.
         #[schemars(length(min = 1, max = 256))]
         pub groups: String,
         /// Home directory.
@@ -61,7 +61,7 @@ wire! {
         pub home_dir: String,
         /// Whether the account is inactive.
         pub inactive: Option<bool>,
-        /// Shell.
+        /// Login shell.
         #[schemars(length(min = 1, max = 256))]
         pub shell: String,
         /// Hashed password.
@@ -72,12 +72,12 @@ wire! {
         /// Primary group.
         #[schemars(length(min = 1, max = 256))]
         pub primary_group: String,
-        /// Whether login by password is off.
+        /// Whether password login is disabled.
         pub lock_password: Option<bool>,
-        /// Line for sudoers.
+        /// Rule for sudoers.
         #[schemars(length(min = 1, max = 256))]
         pub sudo: String,
-        /// Public keys for SSH.
+        /// Authorized SSH public keys.
         #[schemars(
             length(max = 100),
             inner(length(min = 1, max = 2048)),
@@ -93,32 +93,32 @@ wire! {
         pub secret: SecretFileSource,
     }
 
-    /// Time servers.
+    /// NTP settings.
     #[schemars(extend("minProperties" = 1))]
     pub struct NTP {
-        /// Their addresses.
+        /// Addresses of the NTP servers.
         #[schemars(
             length(max = 100),
             inner(length(min = 1, max = 512)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub servers: Vec<String>,
-        /// Whether this is in force.
+        /// Whether this is enabled.
         pub enabled: Option<bool>,
     }
 
     /// Partitions and file systems to create.
     #[schemars(extend("minProperties" = 1))]
     pub struct DiskSetup {
-        /// Partitions.
+        /// Partitions to create.
         #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub partitions: Vec<Partition>,
-        /// File systems.
+        /// File systems to create.
         #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub filesystems: Vec<Filesystem>,
     }
 
-    /// How a disk is partitioned.
+    /// Partitioning of a disk.
     #[schemars(extend("x-kubernetes-validations" = [rule(
         "[has(self.layout),has(self.diskLayout)].filter(x,x==true).size() == 1",
         "exactly one of the fields in [layout diskLayout] must be set",
@@ -127,11 +127,11 @@ wire! {
         /// Device name.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub device: String,
-        /// One partition over the whole disk.
+        /// Whether to create one partition over the whole disk.
         pub layout: Option<bool>,
         /// Whether existing data may be overwritten.
         pub overwrite: Option<bool>,
-        /// Type of the partition table; `mbr` if absent.
+        /// Type of the partition table. Defaults to `mbr`.
         pub table_type: Option<PartitionTableType>,
         /// Partitions, in order.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
@@ -140,10 +140,10 @@ wire! {
 
     /// One partition.
     pub struct PartitionSpec {
-        /// Share of the disk.
+        /// Percentage of the disk.
         #[schemars(range(min = 1, max = 100), extend("x-required" = true))]
         pub percentage: i32,
-        /// Type, by name or GUID.
+        /// Type of the partition, by name or GUID.
         #[schemars(
             length(min = 1, max = 36),
             extend("x-kubernetes-validations" = [rule(r"self.matches('^(Linux|LinuxSwap|LinuxRAID|LVM|Fat32|NTFS|LinuxExtended|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')", "partitionType must be one of Linux, LinuxSwap, LinuxRAID, LVM, Fat32, NTFS, LinuxExtended or a full GPT partition GUID")])
@@ -159,7 +159,7 @@ wire! {
         /// Type of the file system.
         #[schemars(length(min = 1, max = 128), extend("x-required" = true))]
         pub filesystem: String,
-        /// File system label.
+        /// Label of the file system.
         #[schemars(length(min = 1, max = 512))]
         pub label: String,
         /// Partition: a number, `auto`, `any` or `none`.
@@ -167,11 +167,11 @@ wire! {
         pub partition: String,
         /// Whether existing data may be overwritten.
         pub overwrite: Option<bool>,
-        /// Type of file system that may be replaced; for cloud-init on Azure.
+        /// Type of file system that may be replaced, for cloud-init on Azure.
         #[serde(rename = "replaceFS")]
         #[schemars(length(min = 1, max = 128))]
         pub replace_fs: String,
-        /// Further options of mkfs.
+        /// Additional options of mkfs.
         #[schemars(
             length(max = 100),
             inner(length(min = 1, max = 256)),
@@ -183,39 +183,39 @@ wire! {
     /// Settings for Ignition.
     #[schemars(extend("minProperties" = 1))]
     pub struct IgnitionSpec {
-        /// Further configuration for Ignition.
+        /// Additional configuration for Ignition.
         pub container_linux_config: ContainerLinuxConfig,
     }
 
-    /// Further configuration for Ignition.
+    /// Additional configuration for Ignition.
     #[schemars(extend("minProperties" = 1))]
     pub struct ContainerLinuxConfig {
-        /// Container Linux configuration that is merged in.
+        /// Container Linux configuration that is merged.
         #[schemars(length(min = 1, max = 32768))]
         pub additional_config: String,
-        /// Whether its warnings are errors.
+        /// Whether warnings are errors.
         pub strict: Option<bool>,
     }
 }
 
 choice! {
-    /// How contents are encoded.
+    /// Encoding of content.
     pub enum Encoding {
         /// Base64.
         Base64 = "base64",
-        /// Compressed.
+        /// Compressed with gzip.
         Gzip = "gzip",
-        /// Compressed, then base64.
+        /// Compressed with gzip, then encoded in base64.
         GzipBase64 = "gzip+base64",
     }
 }
 
 choice! {
-    /// What contents are.
+    /// Format of content.
     pub enum FileContentFormat {
-        /// Taken as they are.
+        /// Content is written unchanged.
         Raw = "Raw",
-        /// A template, filled in before they are written.
+        /// Content is a template that is rendered before it is written.
         Template = "Template",
     }
 }

@@ -18,7 +18,7 @@ object!(
 );
 
 wire! {
-    /// Makes the boot data of one machine with kubeadm.
+    /// Generates the boot data of a machine for kubeadm.
     pub struct KubeadmConfig {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -28,21 +28,21 @@ wire! {
         pub status: KubeadmConfigStatus,
     }
 
-    /// How a machine is set up by kubeadm.
+    /// Desired state of a KubeadmConfig.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmConfigSpec {
-        /// About the whole cluster; for the first control plane node.
+        /// kubeadm's configuration of the whole cluster, for the first control plane node.
         pub cluster_configuration: ClusterConfiguration,
-        /// About the first control plane node.
+        /// kubeadm's configuration of the first control plane node.
         pub init_configuration: InitConfiguration,
-        /// About a node that joins.
+        /// kubeadm's configuration of a joining node.
         pub join_configuration: JoinConfiguration,
         /// Files to write.
         #[schemars(length(min = 1, max = 200), extend("x-kubernetes-list-type" = "atomic"))]
         pub files: Vec<File>,
         /// Partitions and file systems to create.
         pub disk_setup: DiskSetup,
-        /// Mounts, as lines of fstab.
+        /// Mounts, in the format of fstab.
         #[schemars(
             length(min = 1, max = 100),
             inner(length(min = 1, max = 100), inner(length(min = 1, max = 512))),
@@ -73,9 +73,9 @@ wire! {
         /// Users to add.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub users: Vec<User>,
-        /// Time servers.
+        /// NTP settings.
         pub ntp: NTP,
-        /// Format of the boot data; `cloud-config` if absent.
+        /// Format of the boot data. Defaults to `cloud-config`.
         pub format: Option<Format>,
         /// kubeadm's log level.
         pub verbosity: Option<i32>,
@@ -92,7 +92,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable; contract with the providers.
+        /// Provisioning progress, as the Cluster API contract defines it.
         pub initialization: KubeadmConfigInitializationStatus,
         /// Secret with the bootstrap data.
         #[schemars(length(min = 1, max = 253))]
@@ -104,10 +104,10 @@ wire! {
         pub deprecated: Option<Deprecated<KubeadmConfigV1Beta1DeprecatedStatus>>,
     }
 
-    /// Milestones of boot data.
+    /// Provisioning progress of boot data.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmConfigInitializationStatus {
-        /// The Secret with the boot data is there.
+        /// Whether the Secret with the boot data exists.
         pub data_secret_created: Option<bool>,
     }
 
@@ -118,7 +118,7 @@ wire! {
         /// Reason of a terminal failure.
         #[schemars(length(min = 1, max = 256))]
         pub failure_reason: String,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: String,
     }
@@ -142,7 +142,7 @@ pub mod condition {
 }
 
 impl KubeadmConfigSpec {
-    /// Fills in defaults that earlier releases wrote, so that their absence is no difference.
+    /// Sets defaults that earlier releases wrote, so that their absence is not a difference.
     pub fn set_earlier_defaults(&mut self) {
         self.format.get_or_insert(Format::CloudConfig);
         self.init_configuration.node_registration.image_pull_policy.get_or_insert(PullPolicy::IfNotPresent);

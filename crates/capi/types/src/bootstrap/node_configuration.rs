@@ -15,45 +15,45 @@ wire! {
         /// Bootstrap tokens to create.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub bootstrap_tokens: Vec<BootstrapToken>,
-        /// How the node presents itself to the cluster.
+        /// Registration of the node.
         pub node_registration: NodeRegistrationOptions,
         /// Address on which this node's API server listens.
         #[serde(rename = "localAPIEndpoint")]
         pub local_api_endpoint: LocalEndpoint,
-        /// Phases of kubeadm to leave out.
+        /// Phases of kubeadm to skip.
         #[schemars(
             length(min = 1, max = 50),
             inner(length(min = 1, max = 256)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub skip_phases: Vec<String>,
-        /// Patches for what kubeadm writes.
+        /// Patches of the manifests that kubeadm writes.
         pub patches: Patches,
-        /// How long kubeadm waits for things.
+        /// Timeouts of kubeadm.
         pub timeouts: Timeouts,
     }
 
-    /// A token with which nodes join.
+    /// A bootstrap token of joining nodes.
     pub struct BootstrapToken {
-        /// The token, `abcdef.0123456789abcdef`.
+        /// Token, in the form `abcdef.0123456789abcdef`.
         #[schemars(length(min = 1, max = 23), extend("x-required" = true))]
         pub token: String,
-        /// What it is for.
+        /// Description of the purpose.
         #[schemars(length(min = 1, max = 512))]
         pub description: String,
-        /// Lifetime in seconds; excludes `expires`.
+        /// Lifetime of the token in seconds. Mutually exclusive with `expires`.
         #[schemars(range(min = 0))]
         pub ttl_seconds: Option<i32>,
-        /// When it expires; excludes `ttlSeconds`.
+        /// Expiry of the token. Mutually exclusive with `ttlSeconds`.
         pub expires: Option<Time>,
-        /// What it may be used for.
+        /// Usages of the token.
         #[schemars(
             length(min = 1, max = 100),
             inner(length(min = 1, max = 256)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub usages: Vec<String>,
-        /// Groups that its bearer is in.
+        /// Groups of the token's user.
         #[schemars(
             length(min = 1, max = 100),
             inner(length(min = 1, max = 256)),
@@ -65,25 +65,25 @@ wire! {
     /// kubeadm's `JoinConfiguration`.
     #[schemars(extend("minProperties" = 1))]
     pub struct JoinConfiguration {
-        /// How the node presents itself to the cluster.
+        /// Registration of the node.
         pub node_registration: NodeRegistrationOptions,
-        /// File of the cluster's certificate authority.
+        /// Path of the cluster's certificate authority.
         #[schemars(length(min = 1, max = 512))]
         pub ca_cert_path: String,
-        /// How the cluster is found and trusted.
+        /// Discovery of the cluster.
         pub discovery: Discovery,
-        /// Joins as a control plane node.
+        /// Settings of a joining control plane node.
         pub control_plane: Option<JoinControlPlane>,
-        /// Phases of kubeadm to leave out.
+        /// Phases of kubeadm to skip.
         #[schemars(
             length(min = 1, max = 50),
             inner(length(min = 1, max = 256)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub skip_phases: Vec<String>,
-        /// Patches for what kubeadm writes.
+        /// Patches of the manifests that kubeadm writes.
         pub patches: Patches,
-        /// How long kubeadm waits for things.
+        /// Timeouts of kubeadm.
         pub timeouts: Timeouts,
     }
 
@@ -97,24 +97,24 @@ wire! {
     /// Address on which a node's API server listens.
     #[schemars(extend("minProperties" = 1))]
     pub struct LocalEndpoint {
-        /// Address it advertises.
+        /// IP address that the API server advertises.
         #[schemars(length(min = 1, max = 39))]
         pub advertise_address: String,
-        /// Port it listens on.
+        /// Port that the API server listens on.
         #[schemars(range(min = 1))]
         pub bind_port: i32,
     }
 
-    /// How a node presents itself to the cluster.
+    /// Registration of a node.
     #[schemars(extend("minProperties" = 1))]
     pub struct NodeRegistrationOptions {
-        /// Name of the node; the host's name if absent.
+        /// Name of the node. Defaults to the host name.
         #[schemars(length(min = 1, max = 253))]
         pub name: String,
         /// Socket of the container runtime.
         #[schemars(length(min = 1, max = 512))]
         pub cri_socket: String,
-        /// Initial taints; an empty list for none, absent for kubeadm's default.
+        /// Initial taints of the node. Defaults to those of kubeadm; an empty list means none.
         #[schemars(length(min = 0, max = 100))]
         pub taints: Option<Vec<Taint>>,
         /// Extra arguments of the kubelet, with unique names.
@@ -123,20 +123,20 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "value"], "x-kubernetes-validations" = [rule(UNIQUE_NAMES, "kubeletExtraArgs name must be unique")])
         )]
         pub kubelet_extra_args: Vec<Arg>,
-        /// Preflight errors that only warn.
+        /// Preflight errors that are reported as warnings.
         #[schemars(
             length(min = 1, max = 50),
             inner(length(min = 1, max = 512)),
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub ignore_preflight_errors: Vec<String>,
-        /// When images are pulled.
+        /// Pull policy of images.
         pub image_pull_policy: Option<PullPolicy>,
         /// Whether images are pulled one after another.
         pub image_pull_serial: Option<bool>,
     }
 
-    /// Where patches are.
+    /// Location of the patches.
     #[schemars(extend("minProperties" = 1))]
     pub struct Patches {
         /// Directory with files named `target[suffix][+patchtype].extension`.
@@ -144,40 +144,40 @@ wire! {
         pub directory: String,
     }
 
-    /// How long kubeadm waits.
+    /// Timeouts of kubeadm.
     #[schemars(extend("minProperties" = 1))]
     pub struct Timeouts {
-        /// For a control plane component to be healthy.
+        /// Timeout of the health check of a control plane component.
         #[schemars(range(min = 0))]
         pub control_plane_component_health_check_seconds: Option<i32>,
-        /// For the kubelet to be healthy.
+        /// Timeout of the health check of the kubelet.
         #[schemars(range(min = 0))]
         pub kubelet_health_check_seconds: Option<i32>,
-        /// For an answer of the API server.
+        /// Timeout of calls to the API server.
         #[serde(rename = "kubernetesAPICallSeconds")]
         #[schemars(range(min = 0))]
         pub kubernetes_api_call_seconds: Option<i32>,
-        /// For an answer of etcd.
+        /// Timeout of calls to etcd.
         #[serde(rename = "etcdAPICallSeconds")]
         #[schemars(range(min = 0))]
         pub etcd_api_call_seconds: Option<i32>,
-        /// For the kubelet's first certificate.
+        /// Timeout of the kubelet's TLS bootstrap.
         #[schemars(range(min = 0))]
         pub tls_bootstrap_seconds: Option<i32>,
-        /// For finding the cluster.
+        /// Timeout of the discovery.
         #[schemars(range(min = 0))]
         pub discovery_seconds: Option<i32>,
     }
 }
 
 choice! {
-    /// When images are pulled.
+    /// Pull policy of images.
     pub enum PullPolicy {
-        /// Every time.
+        /// Images are always pulled.
         Always = "Always",
-        /// If the node has none.
+        /// Images are pulled if the node does not have them.
         IfNotPresent = "IfNotPresent",
-        /// Never.
+        /// Images are never pulled.
         Never = "Never",
     }
 }

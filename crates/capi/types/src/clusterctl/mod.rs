@@ -4,7 +4,7 @@ mod provider;
 
 pub use provider::{Provider, ProviderType};
 
-/// Labels.
+/// Labels of the objects.
 pub mod label {
     /// Marks what clusterctl installed.
     pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
@@ -16,7 +16,7 @@ pub mod label {
     pub const MOVE_HIERARCHY: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 }
 
-/// Annotations.
+/// Annotations of the objects.
 pub mod annotation {
     /// On a definition: its name need not follow the rule.
     pub const SKIP_CRD_NAME_PREFLIGHT_CHECK: &str =

@@ -7,24 +7,24 @@ use crate::wire::{choice, wire};
 object!(Provider, "clusterctl.cluster.x-k8s.io" / "v1alpha3", "Provider", "providers", Namespaced);
 
 wire! {
-    /// A provider that is installed in this management cluster.
+    /// A provider that is installed in the management cluster.
     pub struct Provider {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
         /// Name of the provider.
         pub provider_name: String,
-        /// What it provides; see [`ProviderType`].
+        /// Type of the provider; see [`ProviderType`].
         #[serde(rename = "type")]
         pub kind: String,
-        /// Version that is installed.
+        /// Installed version.
         pub version: String,
-        /// Namespace the provider watches; all if absent.
+        /// Namespace that the provider watches. Defaults to all.
         pub watched_namespace: String,
     }
 }
 
 choice! {
-    /// What a provider provides.
+    /// Type of a provider.
     pub enum ProviderType {
         /// The core kinds.
         Core = "CoreProvider",

@@ -18,7 +18,7 @@ object!(
 );
 
 wire! {
-    /// A control plane of machines set up by kubeadm.
+    /// A control plane of machines that kubeadm sets up.
     pub struct KubeadmControlPlane {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -31,7 +31,7 @@ wire! {
 
     /// Desired state of a control plane.
     pub struct KubeadmControlPlaneSpec {
-        /// Wanted number of machines; odd unless etcd is external.
+        /// Desired number of machines; odd unless etcd is external.
         pub replicas: Option<i32>,
         /// Kubernetes version.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
@@ -39,13 +39,13 @@ wire! {
         /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub machine_template: KubeadmControlPlaneMachineTemplate,
-        /// How nodes are set up by kubeadm.
+        /// kubeadm configuration of the nodes.
         pub kubeadm_config_spec: KubeadmConfigSpec,
-        /// When and how machines are replaced.
+        /// Settings of rollouts.
         pub rollout: KubeadmControlPlaneRolloutSpec,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: KubeadmControlPlaneRemediationSpec,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming: MachineNamingSpec,
     }
 
@@ -63,13 +63,13 @@ wire! {
         /// Template of the machines' infrastructure.
         #[schemars(extend("x-required" = true))]
         pub infrastructure_ref: ContractVersionedObjectReference,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -79,29 +79,29 @@ wire! {
         pub taints: Vec<MachineTaint>,
     }
 
-    /// When and how control plane machines are replaced.
+    /// Settings of rollouts of control plane machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneRolloutSpec {
-        /// Reasons to replace machines ahead of time.
+        /// Conditions that trigger a rollout ahead of time.
         pub before: KubeadmControlPlaneRolloutBeforeSpec,
-        /// Replace machines created before this time, once it has passed.
+        /// Machines that were created before this time are replaced once it has passed.
         pub after: Option<Time>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub strategy: KubeadmControlPlaneRolloutStrategy,
     }
 
-    /// Reasons to replace machines ahead of time.
+    /// Conditions that trigger a rollout ahead of time.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneRolloutBeforeSpec {
-        /// Replace a machine this many days before its certificates expire.
+        /// Machines are replaced this many days before their certificates expire.
         #[schemars(range(min = 7))]
         pub certificates_expiry_days: i32,
     }
 
-    /// How control plane machines are replaced.
+    /// Strategy of rollouts of control plane machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneRolloutStrategy {
-        /// The strategy.
+        /// Type of the strategy.
         #[serde(rename = "type")]
         #[schemars(extend("x-required" = true))]
         pub kind: Option<KubeadmControlPlaneRolloutStrategyType>,
@@ -109,22 +109,22 @@ wire! {
         pub rolling_update: KubeadmControlPlaneRolloutStrategyRollingUpdate,
     }
 
-    /// Pace of a rolling update.
+    /// Settings of a rolling update.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneRolloutStrategyRollingUpdate {
-        /// Machines above the replicas during a rollout: 1, or 0 to scale down first.
+        /// Maximum number of machines above the desired replicas during a rollout: 1, or 0 to scale down first.
         pub max_surge: Option<IntOrString>,
     }
 
-    /// How unhealthy control plane machines are replaced.
+    /// Remediation of unhealthy control plane machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneRemediationSpec {
-        /// How often a replacement that fails is tried again; without limit if absent.
+        /// Maximum number of retries of a failed replacement. Defaults to no limit.
         pub max_retry: Option<i32>,
-        /// Least time between two tries.
+        /// Minimum time between retries.
         #[schemars(range(min = 0))]
         pub retry_period_seconds: Option<i32>,
-        /// A failure after this time is a new one, not a retry; an hour if absent.
+        /// Time after which a failure counts as a new one instead of a retry. Defaults to one hour.
         #[schemars(range(min = 0))]
         pub min_healthy_period_seconds: Option<i32>,
     }
@@ -138,7 +138,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable; contract with the providers.
+        /// Provisioning progress, as the Cluster API contract defines it.
         pub initialization: KubeadmControlPlaneInitializationStatus,
         /// The label selector as text, for the scale subresource.
         #[schemars(length(min = 1, max = 4096))]
@@ -147,11 +147,11 @@ wire! {
         pub replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
         /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
@@ -163,28 +163,28 @@ wire! {
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// The last replacement of an unhealthy machine.
+        /// Last remediation of an unhealthy machine.
         pub last_remediation: LastRemediationStatus,
         /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<KubeadmControlPlaneV1Beta1DeprecatedStatus>>,
     }
 
-    /// Milestones of a control plane.
+    /// Provisioning progress of a control plane.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneInitializationStatus {
-        /// The first API server takes requests.
+        /// Whether the first API server is available.
         pub control_plane_initialized: Option<bool>,
     }
 
-    /// The last replacement of an unhealthy machine.
+    /// Last remediation of an unhealthy machine.
     pub struct LastRemediationStatus {
         /// Name of the machine that was replaced.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
         pub machine: String,
-        /// When it was replaced.
+        /// Time of the remediation.
         #[schemars(extend("x-required" = true))]
         pub time: Option<Time>,
-        /// Which retry it was.
+        /// Number of the retry.
         #[schemars(range(min = 0), extend("x-required" = true))]
         pub retry_count: Option<i32>,
     }
@@ -195,22 +195,22 @@ wire! {
         pub conditions: Vec<V1Beta1Condition>,
         /// Reason of a terminal failure.
         pub failure_reason: String,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
-        /// Machines of the newest template.
+        /// Machines of the latest template.
         pub updated_replicas: i32,
         /// Machines that are ready.
         pub ready_replicas: i32,
-        /// Machines still missing or not yet available.
+        /// Machines that are missing or not available.
         pub unavailable_replicas: i32,
     }
 }
 
 choice! {
-    /// How control plane machines are replaced.
+    /// Strategy of rollouts of control plane machines.
     pub enum KubeadmControlPlaneRolloutStrategyType {
-        /// One at a time.
+        /// Machines are replaced one at a time.
         RollingUpdate = "RollingUpdate",
     }
 }
@@ -223,9 +223,9 @@ pub const DEFAULT_MIN_HEALTHY_PERIOD_SECONDS: i32 = 3600;
 
 /// Annotations of control planes and their machines.
 pub mod annotation {
-    /// CoreDNS is left alone.
+    /// CoreDNS is not managed.
     pub const SKIP_COREDNS: &str = "controlplane.cluster.x-k8s.io/skip-coredns";
-    /// kube-proxy is left alone.
+    /// kube-proxy is not managed.
     pub const SKIP_KUBE_PROXY: &str = "controlplane.cluster.x-k8s.io/skip-kube-proxy";
     /// Replacement that is under way.
     pub const REMEDIATION_IN_PROGRESS: &str = "controlplane.cluster.x-k8s.io/remediation-in-progress";

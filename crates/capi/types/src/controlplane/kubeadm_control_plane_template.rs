@@ -45,13 +45,13 @@ wire! {
     pub struct KubeadmControlPlaneTemplateResourceSpec {
         /// Template of the machines.
         pub machine_template: KubeadmControlPlaneTemplateMachineTemplate,
-        /// How nodes are set up by kubeadm.
+        /// kubeadm configuration of the nodes.
         pub kubeadm_config_spec: KubeadmConfigSpec,
-        /// When and how machines are replaced.
+        /// Settings of rollouts.
         pub rollout: KubeadmControlPlaneRolloutSpec,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: KubeadmControlPlaneRemediationSpec,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming: MachineNamingSpec,
     }
 
@@ -67,7 +67,7 @@ wire! {
     /// Desired state of each machine.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneTemplateMachineTemplateSpec {
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(

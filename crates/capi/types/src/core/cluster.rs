@@ -28,19 +28,19 @@ wire! {
     /// Desired state of a cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterSpec {
-        /// Stops every controller from acting on the cluster and what belongs to it.
+        /// Whether reconciliation of the cluster and its objects is paused.
         pub paused: Option<bool>,
-        /// Addresses inside the cluster.
+        /// Address ranges and domain of the cluster's network.
         pub cluster_network: ClusterNetwork,
-        /// Where the cluster's API server is reached.
+        /// Endpoint of the cluster's API server.
         pub control_plane_endpoint: APIEndpoint,
         /// Object that provides the control plane.
         pub control_plane_ref: ContractVersionedObjectReference,
         /// Object that provides the cluster's infrastructure.
         pub infrastructure_ref: ContractVersionedObjectReference,
-        /// A cluster with a ClusterClass.
+        /// Topology of a cluster with a ClusterClass.
         pub topology: Topology,
-        /// Further conditions the cluster needs to count as available.
+        /// Additional conditions that must be met for the cluster to be available.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -48,20 +48,21 @@ wire! {
         pub availability_gates: Vec<ClusterAvailabilityGate>,
     }
 
-    /// A condition the cluster needs to count as available.
+    /// A condition that must be met for the cluster to be available.
     pub struct ClusterAvailabilityGate {
-        /// Type of the condition to look at.
+        /// Type of the condition to evaluate.
         #[schemars(
             length(min = 1, max = 316),
             regex(pattern = pattern::CONDITION_TYPE),
             extend("x-required" = true)
         )]
         pub condition_type: String,
-        /// Which status of the condition is the good one; `Positive` if absent.
+        /// Polarity of the condition: `Positive` requires status `True`, `Negative` requires `False`. Defaults to
+        /// `Positive`.
         pub polarity: Option<ConditionPolarity>,
     }
 
-    /// Addresses inside the cluster.
+    /// Address ranges and domain of the cluster's network.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterNetwork {
         /// Port the API servers listen on.
@@ -90,7 +91,7 @@ wire! {
     /// Host and port of an API server.
     #[schemars(extend("minProperties" = 1))]
     pub struct APIEndpoint {
-        /// Name or address.
+        /// Host name or IP address.
         #[schemars(length(min = 1, max = 512))]
         pub host: String,
         /// Port.
@@ -107,19 +108,19 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable; contract with the providers.
+        /// Provisioning progress, as the Cluster API contract defines it.
         pub initialization: ClusterInitializationStatus,
-        /// Counts of control plane machines.
+        /// Replica counts of the control plane.
         pub control_plane: Option<ClusterReplicas>,
-        /// Counts of worker machines.
+        /// Replica counts of the workers.
         pub workers: Option<ClusterReplicas>,
-        /// Failure domains the infrastructure offers.
+        /// Failure domains that the infrastructure provider reports.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
         )]
         pub failure_domains: Vec<FailureDomain>,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         pub phase: Option<ClusterPhase>,
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
@@ -128,16 +129,16 @@ wire! {
         pub deprecated: Option<Deprecated<ClusterV1Beta1DeprecatedStatus>>,
     }
 
-    /// Milestones of a cluster.
+    /// Provisioning progress of a cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterInitializationStatus {
-        /// The infrastructure is there.
+        /// Whether the infrastructure is provisioned.
         pub infrastructure_provisioned: Option<bool>,
-        /// The control plane takes requests.
+        /// Whether the control plane accepts requests.
         pub control_plane_initialized: Option<bool>,
     }
 
-    /// Counts of machines with one role.
+    /// Replica counts of the machines with one role.
     pub struct ClusterReplicas {
         /// Desired number of machines.
         pub desired_replicas: Option<i32>,
@@ -147,29 +148,29 @@ wire! {
         pub up_to_date_replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         pub versions: Vec<StatusVersion>,
-        /// Versions still to be passed through.
+        /// Remaining versions of an upgrade.
         #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         pub upgrade_plan: Vec<StatusUpgradePlanVersion>,
     }
 
-    /// A version to be passed through.
+    /// A version of an upgrade plan.
     pub struct StatusUpgradePlanVersion {
         /// Kubernetes version.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub version: String,
     }
 
-    /// A part of the infrastructure that fails by itself.
+    /// A failure domain of the infrastructure.
     pub struct FailureDomain {
         /// Name of the failure domain.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
-        /// Whether control plane machines may be placed there.
+        /// Whether control plane machines may be placed in the failure domain.
         pub control_plane: Option<bool>,
         /// Attributes reported by the infrastructure.
         pub attributes: BTreeMap<String, String>,
@@ -181,7 +182,7 @@ wire! {
         pub conditions: Vec<V1Beta1Condition>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
     }
@@ -190,22 +191,22 @@ wire! {
 choice! {
     /// Lifecycle phase of a cluster.
     pub enum ClusterPhase {
-        /// Waits for someone to provide infrastructure.
+        /// Waits for the infrastructure to be provisioned.
         Pending = "Pending",
         /// Infrastructure is being created.
         Provisioning = "Provisioning",
-        /// Infrastructure is there.
+        /// Infrastructure is provisioned.
         Provisioned = "Provisioned",
-        /// Being taken down.
+        /// Deletion is in progress.
         Deleting = "Deleting",
-        /// An error that needs a person.
+        /// A terminal error that needs manual intervention.
         Failed = "Failed",
-        /// Not known.
+        /// The phase is unknown.
         Unknown = "Unknown",
     }
 }
 
-/// Keeps a Cluster until what belongs to it is gone.
+/// Keeps a Cluster until its objects are deleted.
 pub const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
 /// Condition types of a Cluster, beside the [shared ones](super::condition).

@@ -56,7 +56,7 @@ pub(crate) const VALIDATIONS: &str = "x-kubernetes-validations";
 pub(crate) const DEFAULT_REASON: &str = "FieldValueInvalid";
 
 wire! {
-    /// A template of clusters.
+    /// A template for clusters.
     pub struct ClusterClass {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -67,9 +67,9 @@ wire! {
         pub status: ClusterClassStatus,
     }
 
-    /// Templates, variables and patches of clusters.
+    /// Desired state of a ClusterClass.
     pub struct ClusterClassSpec {
-        /// Further conditions clusters need to count as available.
+        /// Additional conditions that must be met for clusters to be available.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -78,18 +78,18 @@ wire! {
         /// Infrastructure of the cluster.
         #[schemars(extend("x-required" = true))]
         pub infrastructure: InfrastructureClass,
-        /// Control plane.
+        /// Settings of the control plane.
         #[schemars(extend("x-required" = true))]
         pub control_plane: ControlPlaneClass,
-        /// Workers.
+        /// Settings of the workers.
         pub workers: WorkersClass,
         /// Variables that clusters set and patches use.
         #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
         pub variables: Vec<ClusterClassVariable>,
-        /// Changes of the templates, in order.
+        /// Patches of the templates, in order.
         #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
         pub patches: Vec<ClusterClassPatch>,
-        /// How upgrades are planned.
+        /// Settings of upgrade planning.
         pub upgrade: ClusterClassUpgrade,
         /// Kubernetes versions that clusters may have, oldest first; upgrades pass through them.
         #[schemars(
@@ -105,7 +105,7 @@ wire! {
         /// Template of the infrastructure cluster.
         #[schemars(extend("x-required" = true))]
         pub template_ref: ClusterClassTemplateReference,
-        /// How the object is named.
+        /// Naming of the object.
         pub naming: ClassNamingSpec,
     }
 
@@ -120,9 +120,9 @@ wire! {
         pub machine_infrastructure: ClassTemplate,
         /// Health check of the machines.
         pub health_check: ControlPlaneClassHealthCheck,
-        /// How the object is named.
+        /// Naming of the object.
         pub naming: ClassNamingSpec,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -130,7 +130,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -143,11 +143,11 @@ wire! {
     pub struct ControlPlaneClassHealthCheck {
         /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: MachineHealthCheckRemediation,
     }
 
-    /// How an object is named.
+    /// Naming of an object.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClassNamingSpec {
         /// Template of the name.
@@ -155,14 +155,14 @@ wire! {
         pub template: String,
     }
 
-    /// A template.
+    /// Reference to a template.
     pub struct ClassTemplate {
-        /// The template.
+        /// Reference to the template.
         #[schemars(extend("x-required" = true))]
         pub template_ref: ClusterClassTemplateReference,
     }
 
-    /// Names a template in the namespace of the class.
+    /// Reference to a template in the namespace of the class.
     pub struct ClusterClassTemplateReference {
         /// Kind of the template.
         #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
@@ -218,9 +218,9 @@ wire! {
         /// Failure domain for the machines.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: String,
-        /// How the MachineDeployment is named.
+        /// Naming of the MachineDeployment.
         pub naming: ClassNamingSpec,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeploymentTopologyMachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -228,16 +228,16 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         #[schemars(range(min = 0))]
         pub min_ready_seconds: Option<i32>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub rollout: MachineDeploymentClassRolloutSpec,
     }
 
@@ -246,14 +246,14 @@ wire! {
     pub struct MachineDeploymentClassHealthCheck {
         /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: MachineDeploymentTopologyHealthCheckRemediation,
     }
 
-    /// How machines of a class are replaced.
+    /// Settings of rollouts of a class of MachineDeployments.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentClassRolloutSpec {
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub strategy: MachineDeploymentRolloutStrategy,
     }
 
@@ -277,9 +277,9 @@ wire! {
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub failure_domains: Vec<String>,
-        /// How the MachinePool is named.
+        /// Naming of the MachinePool.
         pub naming: ClassNamingSpec,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -287,7 +287,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         #[schemars(range(min = 0))]
         pub min_ready_seconds: Option<i32>,
     }
@@ -303,43 +303,43 @@ wire! {
         /// No longer used.
         #[serde(rename = "deprecatedV1Beta1Metadata")]
         pub deprecated_v1beta1_metadata: TemplateMeta,
-        /// What values it takes.
+        /// Schema of the variable.
         #[schemars(extend("x-required" = true))]
         pub schema: VariableSchema,
     }
 
-    /// What values a variable takes.
+    /// Schema of a variable.
     pub struct VariableSchema {
-        /// A structural schema.
+        /// Structural schema of the values.
         #[serde(rename = "openAPIV3Schema")]
         #[schemars(schema_with = "variable_schema", extend("x-required" = true))]
         pub open_api_v3_schema: Value,
     }
 
-    /// A change of templates.
+    /// A patch of templates.
     pub struct ClusterClassPatch {
         /// Name of the patch.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
-        /// What it is for.
+        /// Description of the purpose.
         #[schemars(length(min = 1, max = 1024))]
         pub description: String,
-        /// Template; the patch is in force if it renders to `true`.
+        /// Go template; the patch is enabled if it renders to `true`.
         #[schemars(length(min = 1, max = 256))]
         pub enabled_if: String,
-        /// Changes of selected templates, in order.
+        /// Changes of the selected templates, in order.
         #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub definitions: Vec<PatchDefinition>,
-        /// The patch comes from a runtime extension.
+        /// Runtime extension that generates the patch.
         pub external: Option<ExternalPatchDefinition>,
     }
 
-    /// Changes of selected templates.
+    /// Changes of the selected templates.
     pub struct PatchDefinition {
-        /// Which templates.
+        /// Selector of the templates.
         #[schemars(extend("x-required" = true))]
         pub selector: PatchSelector,
-        /// The changes, in order.
+        /// JSON patches, in order.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
@@ -359,27 +359,27 @@ wire! {
         /// Kind of the templates.
         #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
         pub kind: String,
-        /// Where they are used.
+        /// Use of the templates in a class.
         #[schemars(extend("x-required" = true))]
         pub match_resources: PatchSelectorMatch,
     }
 
-    /// Where a template is used.
+    /// Use of a template in a class.
     #[schemars(extend("minProperties" = 1))]
     pub struct PatchSelectorMatch {
-        /// In the control plane, its machines included.
+        /// Matches templates of the control plane and its machines.
         pub control_plane: Option<bool>,
-        /// As infrastructure cluster.
+        /// Matches the template of the infrastructure cluster.
         pub infrastructure_cluster: Option<bool>,
-        /// In MachineDeployments of these classes.
+        /// Matches templates of these classes of MachineDeployments.
         pub machine_deployment_class: Option<PatchSelectorMatchClass>,
-        /// In MachinePools of these classes.
+        /// Matches templates of these classes of MachinePools.
         pub machine_pool_class: Option<PatchSelectorMatchClass>,
     }
 
     /// Selects classes of workers.
     pub struct PatchSelectorMatchClass {
-        /// Names; `*` alone, at the beginning or at the end of a name stands for anything.
+        /// Names of the classes. `*` alone, at the start or at the end of a name is a wildcard.
         #[schemars(
             length(max = 100),
             inner(length(min = 1, max = 256)),
@@ -388,36 +388,36 @@ wire! {
         pub names: Vec<String>,
     }
 
-    /// A change by RFC 6902.
+    /// A JSON patch (RFC 6902).
     pub struct JsonPatch {
-        /// `add`, `replace` or `remove`.
+        /// Operation: `add`, `replace` or `remove`.
         #[schemars(extend("x-required" = true, "enum" = ["add", "replace", "remove"]))]
         pub op: String,
         /// Path in the template, below `/spec`.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub path: String,
-        /// The value.
+        /// Value of the operation.
         pub value: Option<Value>,
-        /// Where the value comes from.
+        /// Source of the value.
         pub value_from: Option<JsonPatchValue>,
     }
 
-    /// Where the value of a change comes from.
+    /// Source of the value of a JSON patch.
     pub struct JsonPatchValue {
-        /// A variable, or a field of one.
+        /// Path of a variable or of a field of a variable.
         #[schemars(length(min = 1, max = 256))]
         pub variable: String,
-        /// A template that renders to YAML.
+        /// Go template that renders to YAML.
         #[schemars(length(min = 1, max = 10240))]
         pub template: String,
     }
 
-    /// A patch by a runtime extension.
+    /// A patch that runtime extensions generate.
     pub struct ExternalPatchDefinition {
-        /// Extension that makes patches.
+        /// Extension that generates patches.
         #[schemars(length(min = 1, max = 512))]
         pub generate_patches_extension: String,
-        /// Extension that checks the patched templates.
+        /// Extension that validates the patched templates.
         #[schemars(length(min = 1, max = 512))]
         pub validate_topology_extension: String,
         /// Extension that declares variables.
@@ -427,22 +427,22 @@ wire! {
         pub settings: BTreeMap<String, String>,
     }
 
-    /// How upgrades are planned.
+    /// Settings of upgrade planning.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterClassUpgrade {
-        /// By a runtime extension.
+        /// Runtime extension that plans upgrades.
         pub external: ClusterClassUpgradeExternal,
     }
 
-    /// Plans upgrades by a runtime extension.
+    /// Runtime extension that plans upgrades.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterClassUpgradeExternal {
-        /// The extension.
+        /// Name of the extension.
         #[schemars(length(min = 1, max = 512))]
         pub generate_upgrade_plan_extension: String,
     }
 
-    /// Observed state of a class.
+    /// Observed state of a ClusterClass.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterClassStatus {
         /// Conditions of the object, one per type.
@@ -461,14 +461,14 @@ wire! {
         pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
     }
 
-    /// A variable and who defines it.
+    /// A variable with its definitions.
     pub struct ClusterClassStatusVariable {
         /// Name of the variable.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
-        /// Whether definitions contradict each other.
+        /// Whether definitions of the variable conflict.
         pub definitions_conflict: Option<bool>,
-        /// The definitions.
+        /// Definitions of the variable.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
@@ -478,7 +478,7 @@ wire! {
 
     /// A definition of a variable.
     pub struct ClusterClassStatusVariableDefinition {
-        /// Who defines it: `inline`, or the name of a patch.
+        /// Origin of the definition: `inline`, or the name of a patch.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub from: String,
         /// Whether clusters must set it.
@@ -487,13 +487,13 @@ wire! {
         /// No longer used.
         #[serde(rename = "deprecatedV1Beta1Metadata")]
         pub deprecated_v1beta1_metadata: TemplateMeta,
-        /// What values it takes.
+        /// Schema of the variable.
         #[schemars(extend("x-required" = true))]
         pub schema: VariableSchema,
     }
 }
 
-/// Who defines the variables in the class itself.
+/// Origin of variables that the class itself defines.
 pub const DEFINED_INLINE: &str = "inline";
 
 /// Condition types of a ClusterClass, beside the [shared ones](super::condition).

@@ -14,13 +14,14 @@ wire! {
     /// Labels and annotations of objects created from a template.
     #[schemars(extend("minProperties" = 1))]
     pub struct TemplateMeta {
-        /// Labels.
+        /// Labels of the objects.
         pub labels: BTreeMap<String, String>,
-        /// Annotations.
+        /// Annotations of the objects.
         pub annotations: BTreeMap<String, String>,
     }
 
-    /// Names an object of a provider; its version follows from the contract labels of its definition.
+    /// Reference to an object of a provider. Its version follows from the contract labels of its
+    /// CustomResourceDefinition.
     pub struct ContractVersionedObjectReference {
         /// Kind of the object.
         #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
@@ -32,7 +33,7 @@ wire! {
             extend("x-required" = true)
         )]
         pub name: String,
-        /// API group of the object; its version follows from the contract.
+        /// API group of the object.
         #[schemars(
             length(min = 1, max = 253),
             regex(pattern = pattern::DNS_SUBDOMAIN),
@@ -41,7 +42,7 @@ wire! {
         pub api_group: String,
     }
 
-    /// A version and how many machines have it.
+    /// A Kubernetes version with the number of its machines.
     pub struct StatusVersion {
         /// Kubernetes version.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
@@ -63,33 +64,33 @@ wire! {
         /// Value of the taint.
         #[schemars(length(min = 1, max = 63), regex(pattern = pattern::LABEL_VALUE))]
         pub value: String,
-        /// What happens to pods that do not tolerate it.
+        /// Effect on pods that do not tolerate the taint.
         #[schemars(extend("x-required" = true))]
         pub effect: Option<TaintEffect>,
-        /// How long the taint is kept in place.
+        /// Whether the taint is restored when it is removed.
         #[schemars(extend("x-required" = true))]
         pub propagation: Option<MachineTaintPropagation>,
     }
 
     /// A condition as the v1beta1 contract reports it.
     pub struct V1Beta1Condition {
-        /// Aspect, such as `Ready`.
+        /// Type of the condition, such as `Ready`.
         #[serde(rename = "type")]
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub kind: String,
-        /// Whether it holds: `True`, `False` or `Unknown`.
+        /// Status of the condition: `True`, `False` or `Unknown`.
         #[schemars(extend("x-required" = true))]
         pub status: String,
-        /// How bad it is; only with status `False`.
+        /// Severity of the condition; only with status `False`.
         #[schemars(length(max = 32))]
         pub severity: String,
         /// When `status` last changed.
         #[schemars(extend("x-required" = true))]
         pub last_transition_time: Option<Time>,
-        /// One word for machines.
+        /// Machine-readable reason of the last transition.
         #[schemars(length(min = 1, max = 256))]
         pub reason: String,
-        /// A sentence for people.
+        /// Human-readable details of the last transition.
         #[schemars(length(min = 1, max = 10240))]
         pub message: String,
     }
@@ -106,44 +107,44 @@ wire! {
 /// Status of earlier contracts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Deprecated<T> {
-    /// Status in the words of the v1beta1 contract.
+    /// Status under the v1beta1 contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<T>,
 }
 
 choice! {
-    /// Which status of a condition is the good one.
+    /// Polarity of a condition.
     pub enum ConditionPolarity {
-        /// `True`.
+        /// The condition is met with status `True`.
         Positive = "Positive",
-        /// `False`.
+        /// The condition is met with status `False`.
         Negative = "Negative",
     }
 }
 
 choice! {
-    /// What a taint does to pods that do not tolerate it.
+    /// Effect of a taint on pods that do not tolerate it.
     pub enum TaintEffect {
-        /// They are not placed on the node.
+        /// Pods are not scheduled onto the node.
         NoSchedule = "NoSchedule",
-        /// They are placed elsewhere if possible.
+        /// Pods are scheduled elsewhere if possible.
         PreferNoSchedule = "PreferNoSchedule",
-        /// They are not placed there, and those that run are evicted.
+        /// Pods are not scheduled onto the node, and running pods are evicted.
         NoExecute = "NoExecute",
     }
 }
 
 choice! {
-    /// How long a taint of a machine is kept on its node.
+    /// Whether a taint is restored when it is removed from the Node.
     pub enum MachineTaintPropagation {
-        /// Put back whenever it is missing.
+        /// The taint is restored whenever it is missing.
         Always = "Always",
-        /// Put once, when the node appears.
+        /// The taint is set once, when the Node joins.
         OnInitialization = "OnInitialization",
     }
 }
 
-/// Labels.
+/// Labels of the objects.
 pub mod label {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -196,7 +197,7 @@ pub mod label {
     pub const MANAGED_NODE_DOMAIN: &str = "node.cluster.x-k8s.io";
 }
 
-/// Annotations.
+/// Annotations of the objects.
 pub mod annotation {
     /// On a node: the cluster.
     pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
@@ -216,7 +217,7 @@ pub mod annotation {
     pub const TAINTS_FROM_MACHINE: &str = "cluster.x-k8s.io/taints-from-machine";
     /// Domain of annotations that Cluster API manages on nodes; synced from the machine.
     pub const MANAGED_NODE_DOMAIN: &str = "node.cluster.x-k8s.io";
-    /// Stops controllers from acting on the object.
+    /// Pauses reconciliation of the object.
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
     /// On a cluster that `capstan adopt` imported: stops controllers from acting on its objects, whatever `spec.paused` is.
     pub const ADOPTION_LOCK: &str = "capstan.dev/adoption-lock";
@@ -228,19 +229,19 @@ pub mod annotation {
     pub const CLONED_FROM_NAME: &str = "cluster.x-k8s.io/cloned-from-name";
     /// Group and kind of the template an object was cloned from.
     pub const CLONED_FROM_GROUP_KIND: &str = "cluster.x-k8s.io/cloned-from-groupkind";
-    /// On a machine: health checks pass it by.
+    /// On a machine: health checks skip it.
     pub const SKIP_REMEDIATION: &str = "cluster.x-k8s.io/skip-remediation";
     /// On a machine: remediate it regardless of the checks.
     pub const REMEDIATE_MACHINE: &str = "cluster.x-k8s.io/remediate-machine";
-    /// On a MachineSet: preflight checks to leave out, separated by commas.
+    /// On a MachineSet: preflight checks to skip, separated by commas.
     pub const SKIP_PREFLIGHT_CHECKS: &str = "machineset.cluster.x-k8s.io/skip-preflight-checks";
-    /// On infrastructure: someone else manages it.
+    /// On infrastructure: managed externally.
     pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
-    /// On a machine pool: someone else sets its replicas.
+    /// On a machine pool: replicas are managed externally.
     pub const REPLICAS_MANAGED_BY: &str = "cluster.x-k8s.io/replicas-managed-by";
-    /// Least size for the autoscaler.
+    /// Minimum size for the autoscaler.
     pub const AUTOSCALER_MIN_SIZE: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size";
-    /// Greatest size for the autoscaler.
+    /// Maximum size for the autoscaler.
     pub const AUTOSCALER_MAX_SIZE: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
     /// On a machine: its node is not drained.
     pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";

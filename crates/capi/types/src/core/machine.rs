@@ -12,7 +12,7 @@ use crate::wire::{choice, wire};
 object!(Machine, "cluster.x-k8s.io" / "v1beta2", "Machine", "machines", Namespaced);
 
 wire! {
-    /// A machine that becomes a node of a cluster.
+    /// A machine that hosts a Node of a cluster.
     pub struct Machine {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -37,23 +37,23 @@ wire! {
         /// Kubernetes version of the node.
         #[schemars(length(min = 1, max = 256))]
         pub version: String,
-        /// Identity of the machine at its provider, equal to that of the node.
+        /// Provider id of the machine, equal to that of its Node.
         #[serde(rename = "providerID")]
         #[schemars(length(min = 1, max = 512))]
         pub provider_id: String,
         /// Failure domain the machine is placed in.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: String,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         #[schemars(range(min = 0))]
         pub min_ready_seconds: Option<i32>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// How the machine is deleted.
+        /// Settings of the machine's deletion.
         pub deletion: MachineDeletionSpec,
         /// Taints for the node.
         #[schemars(
@@ -65,37 +65,38 @@ wire! {
 
     /// Source of a machine's boot data.
     pub struct Bootstrap {
-        /// The bootstrap config.
+        /// Reference to the bootstrap config.
         pub config_ref: ContractVersionedObjectReference,
         /// Name of the Secret with the boot data; set by the provider or by the user.
         #[schemars(length(min = 0, max = 253))]
         pub data_secret_name: Option<String>,
     }
 
-    /// How long the steps of a machine's deletion may take.
+    /// Timeouts of a machine's deletion.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeletionSpec {
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         #[schemars(range(min = 0))]
         pub node_drain_timeout_seconds: Option<i32>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         #[schemars(range(min = 0))]
         pub node_volume_detach_timeout_seconds: Option<i32>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         #[schemars(range(min = 0))]
         pub node_deletion_timeout_seconds: Option<i32>,
     }
 
-    /// A condition the machine needs to count as ready.
+    /// A condition that must be met for the machine to be ready.
     pub struct MachineReadinessGate {
-        /// Type of the condition to look at.
+        /// Type of the condition to evaluate.
         #[schemars(
             length(min = 1, max = 316),
             regex(pattern = pattern::CONDITION_TYPE),
             extend("x-required" = true)
         )]
         pub condition_type: String,
-        /// Which status of the condition is the good one; `Positive` if absent.
+        /// Polarity of the condition: `Positive` requires status `True`, `Negative` requires `False`. Defaults to
+        /// `Positive`.
         pub polarity: Option<ConditionPolarity>,
     }
 
@@ -108,9 +109,9 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable; contract with the providers.
+        /// Provisioning progress, as the Cluster API contract defines it.
         pub initialization: MachineInitializationStatus,
-        /// Node that the machine became.
+        /// Reference to the Node of the machine.
         pub node_ref: MachineNodeReference,
         /// The node's system information.
         pub node_info: Option<NodeSystemInfo>,
@@ -122,20 +123,20 @@ wire! {
         /// Failure domain the machine was placed in.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: String,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         pub phase: Option<MachinePhase>,
         /// When the first certificate of a control plane machine expires.
         pub certificates_expiry_date: Option<Time>,
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// How far deletion got.
+        /// Progress of the deletion.
         pub deletion: Option<MachineDeletionStatus>,
         /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<MachineV1Beta1DeprecatedStatus>>,
     }
 
-    /// Names a node.
+    /// Reference to a Node.
     pub struct MachineNodeReference {
         /// Name of the object.
         #[schemars(
@@ -146,34 +147,34 @@ wire! {
         pub name: String,
     }
 
-    /// Milestones of a machine.
+    /// Provisioning progress of a machine.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineInitializationStatus {
-        /// The infrastructure is there.
+        /// Whether the infrastructure is provisioned.
         pub infrastructure_provisioned: Option<bool>,
-        /// The boot data is there.
+        /// Whether the boot data is available.
         pub bootstrap_data_secret_created: Option<bool>,
     }
 
-    /// When the steps of a machine's deletion began.
+    /// Start times of the steps of a machine's deletion.
     pub struct MachineDeletionStatus {
-        /// Since when the node is drained.
+        /// Time when draining the Node began.
         pub node_drain_start_time: Option<Time>,
-        /// Since when volumes are awaited.
+        /// Time when waiting for volumes to be detached began.
         pub wait_for_node_volume_detach_start_time: Option<Time>,
-        /// Since when a hook before the drain is awaited.
+        /// Time when waiting for pre-drain hooks began.
         pub wait_for_pre_drain_hook_start_time: Option<Time>,
-        /// Since when a hook before the end is awaited.
+        /// Time when waiting for pre-terminate hooks began.
         pub wait_for_pre_terminate_hook_start_time: Option<Time>,
     }
 
     /// An address of a machine.
     pub struct MachineAddress {
-        /// Which one.
+        /// Type of the address.
         #[serde(rename = "type")]
         #[schemars(extend("x-required" = true))]
         pub kind: Option<MachineAddressType>,
-        /// Address or name.
+        /// IP address or host name.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub address: String,
     }
@@ -184,7 +185,7 @@ wire! {
         pub conditions: Vec<V1Beta1Condition>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
     }
@@ -197,25 +198,25 @@ choice! {
         Pending = "Pending",
         /// Infrastructure is being created.
         Provisioning = "Provisioning",
-        /// Infrastructure is there; no node yet.
+        /// Infrastructure is provisioned; the Node has not joined.
         Provisioned = "Provisioned",
-        /// It is a node.
+        /// The Node has joined the cluster.
         Running = "Running",
-        /// Being updated in place.
+        /// An in-place update is in progress.
         Updating = "Updating",
-        /// Being taken down.
+        /// Deletion is in progress.
         Deleting = "Deleting",
-        /// Infrastructure is gone.
+        /// Infrastructure is deleted.
         Deleted = "Deleted",
-        /// An error that needs a person.
+        /// A terminal error that needs manual intervention.
         Failed = "Failed",
-        /// Not known.
+        /// The phase is unknown.
         Unknown = "Unknown",
     }
 }
 
 choice! {
-    /// What an address is.
+    /// Type of an address.
     pub enum MachineAddressType {
         /// Name of the host.
         Hostname = "Hostname",

@@ -15,7 +15,7 @@ object!(
 );
 
 wire! {
-    /// A group of machines of one template, replaced step by step when the template changes.
+    /// A group of machines of one template, replaced by a rollout when the template changes.
     pub struct MachineDeployment {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -31,39 +31,39 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Wanted number of machines.
+        /// Desired number of machines.
         pub replicas: Option<i32>,
-        /// When and how machines are replaced.
+        /// Settings of rollouts.
         pub rollout: MachineDeploymentRolloutSpec,
-        /// Labels of the MachineSets and machines that belong to it.
+        /// Label selector of the MachineSets and machines.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
         /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming: MachineNamingSpec,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: MachineDeploymentRemediationSpec,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineSetDeletionSpec,
-        /// Stops rollouts.
+        /// Whether rollouts are paused.
         pub paused: Option<bool>,
     }
 
-    /// When and how machines of a deployment are replaced.
+    /// Settings of rollouts of a MachineDeployment.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentRolloutSpec {
-        /// Replace machines created before this time, once it has passed.
+        /// Machines that were created before this time are replaced once it has passed.
         pub after: Option<Time>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub strategy: MachineDeploymentRolloutStrategy,
     }
 
-    /// How machines of a deployment are replaced.
+    /// Strategy of rollouts of a MachineDeployment.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentRolloutStrategy {
-        /// The strategy.
+        /// Type of the strategy.
         #[serde(rename = "type")]
         #[schemars(extend("x-required" = true))]
         pub kind: Option<MachineDeploymentRolloutStrategyType>,
@@ -71,19 +71,19 @@ wire! {
         pub rolling_update: MachineDeploymentRolloutStrategyRollingUpdate,
     }
 
-    /// Pace of a rolling update.
+    /// Settings of a rolling update.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentRolloutStrategyRollingUpdate {
-        /// Number or percentage of replicas that may be unavailable during a rollout.
+        /// Maximum number or percentage of replicas that may be unavailable during a rollout.
         pub max_unavailable: Option<IntOrString>,
-        /// Number or percentage of machines above the replicas during a rollout.
+        /// Maximum number or percentage of machines above the desired replicas during a rollout.
         pub max_surge: Option<IntOrString>,
     }
 
-    /// How fast unhealthy machines are replaced.
+    /// Limits of the remediation of unhealthy machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentRemediationSpec {
-        /// How many, or which share, may be under remediation at a time.
+        /// Maximum number or percentage of machines under remediation at a time.
         pub max_in_flight: Option<IntOrString>,
     }
 
@@ -106,17 +106,17 @@ wire! {
         pub replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
         /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         pub phase: Option<MachineDeploymentPhase>,
         /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<MachineDeploymentV1Beta1DeprecatedStatus>>,
@@ -126,23 +126,23 @@ wire! {
     pub struct MachineDeploymentV1Beta1DeprecatedStatus {
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Machines of the newest template.
+        /// Machines of the latest template.
         pub updated_replicas: i32,
         /// Machines that are ready.
         pub ready_replicas: i32,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: i32,
-        /// Machines still missing or not yet available.
+        /// Machines that are missing or not available.
         pub unavailable_replicas: i32,
     }
 }
 
 choice! {
-    /// How machines are replaced.
+    /// Strategy of rollouts.
     pub enum MachineDeploymentRolloutStrategyType {
-        /// New ones first, old ones as new ones become available.
+        /// Old machines are replaced as new machines become available.
         RollingUpdate = "RollingUpdate",
-        /// Whenever someone deletes an old one.
+        /// Machines are replaced when they are deleted.
         OnDelete = "OnDelete",
     }
 }
@@ -156,9 +156,9 @@ choice! {
         ScalingDown = "ScalingDown",
         /// The desired number exists.
         Running = "Running",
-        /// An error that needs a person.
+        /// A terminal error that needs manual intervention.
         Failed = "Failed",
-        /// Not known.
+        /// The phase is unknown.
         Unknown = "Unknown",
     }
 }

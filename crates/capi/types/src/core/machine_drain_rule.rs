@@ -24,18 +24,18 @@ wire! {
         pub spec: MachineDrainRuleSpec,
     }
 
-    /// Which pods are drained how.
+    /// Desired state of a MachineDrainRule.
     pub struct MachineDrainRuleSpec {
-        /// How the pods are drained.
+        /// Settings of the drain.
         #[schemars(extend("x-required" = true))]
         pub drain: MachineDrainRuleDrainConfig,
-        /// Machines the rule is for; all if absent.
+        /// Machines that the rule applies to. Defaults to all.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "atomic", "x-kubernetes-validations" = [rule(UNIQUE, "entries in machines must be unique")])
         )]
         pub machines: Vec<MachineDrainRuleMachineSelector>,
-        /// Pods the rule is for; all if absent.
+        /// Pods that the rule applies to. Defaults to all.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "atomic", "x-kubernetes-validations" = [rule(UNIQUE, "entries in pods must be unique")])
@@ -43,7 +43,7 @@ wire! {
         pub pods: Vec<MachineDrainRulePodSelector>,
     }
 
-    /// How pods are drained.
+    /// Settings of the drain.
     pub struct MachineDrainRuleDrainConfig {
         /// Drain behavior of the pods.
         #[schemars(extend("x-required" = true))]
@@ -52,21 +52,21 @@ wire! {
         pub order: Option<i32>,
     }
 
-    /// Machines, by their own labels and those of their cluster.
+    /// Selects machines by their labels and those of their cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDrainRuleMachineSelector {
-        /// Labels of the machine.
+        /// Label selector of the machines.
         pub selector: Option<LabelSelector>,
-        /// Labels of its cluster.
+        /// Label selector of the clusters.
         pub cluster_selector: Option<LabelSelector>,
     }
 
-    /// Pods, by their own labels and those of their namespace.
+    /// Selects pods by their labels and those of their namespace.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDrainRulePodSelector {
-        /// Labels of the pod.
+        /// Label selector of the pods.
         pub selector: Option<LabelSelector>,
-        /// Labels of its namespace.
+        /// Label selector of the namespaces.
         pub namespace_selector: Option<LabelSelector>,
     }
 }
@@ -74,11 +74,11 @@ wire! {
 choice! {
     /// Drain behavior of pods.
     pub enum MachineDrainRuleDrainBehavior {
-        /// Evicted.
+        /// Pods are evicted.
         Drain = "Drain",
-        /// Left alone.
+        /// Pods are not evicted.
         Skip = "Skip",
-        /// Awaited until they are done.
+        /// The drain waits for the pods to complete.
         WaitCompleted = "WaitCompleted",
     }
 }

@@ -26,24 +26,24 @@ wire! {
         pub status: MachineHealthCheckStatus,
     }
 
-    /// Which machines are checked, and how.
+    /// Desired state of a MachineHealthCheck.
     pub struct MachineHealthCheckSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Labels of the machines that are checked.
+        /// Label selector of the machines to check.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
         /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: MachineHealthCheckRemediation,
     }
 
     /// Checks that make a machine unhealthy.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineHealthCheckChecks {
-        /// How long a machine may take to get a node; 0 disables the check.
+        /// Timeout of a machine to get a Node. 0 disables the check.
         #[schemars(range(min = 0))]
         pub node_startup_timeout_seconds: Option<i32>,
         /// Conditions of the node, any of which makes the machine unhealthy.
@@ -54,21 +54,21 @@ wire! {
         pub unhealthy_machine_conditions: Vec<UnhealthyMachineCondition>,
     }
 
-    /// A condition of a node that must not last.
+    /// A condition that makes a Node unhealthy after a timeout.
     pub struct UnhealthyNodeCondition {
         /// Type of the condition.
         #[serde(rename = "type")]
         #[schemars(length(min = 1), extend("x-required" = true))]
         pub kind: String,
-        /// The bad status.
+        /// Status of the condition that is unhealthy.
         #[schemars(length(min = 1), extend("x-required" = true))]
         pub status: String,
-        /// How long it may last.
+        /// Time after which the status is unhealthy.
         #[schemars(range(min = 0), extend("x-required" = true))]
         pub timeout_seconds: Option<i32>,
     }
 
-    /// A condition of a machine that must not last.
+    /// A condition that makes a machine unhealthy after a timeout.
     pub struct UnhealthyMachineCondition {
         /// Type of the condition.
         #[serde(rename = "type")]
@@ -78,34 +78,34 @@ wire! {
             extend("x-required" = true, "x-kubernetes-validations" = [rule(r"!(self in ['Ready','Available','HealthCheckSucceeded','OwnerRemediated','ExternallyRemediated'])", "type must not be one of: Ready, Available, HealthCheckSucceeded, OwnerRemediated, ExternallyRemediated")])
         )]
         pub kind: String,
-        /// The bad status.
+        /// Status of the condition that is unhealthy.
         #[schemars(extend("x-required" = true))]
         pub status: Option<ConditionStatus>,
-        /// How long it may last.
+        /// Time after which the status is unhealthy.
         #[schemars(range(min = 0), extend("x-required" = true))]
         pub timeout_seconds: Option<i32>,
     }
 
-    /// What happens to unhealthy machines.
+    /// Remediation of unhealthy machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineHealthCheckRemediation {
-        /// When remediation is allowed; always if absent.
+        /// Conditions under which remediation is allowed. Defaults to always.
         pub trigger_if: MachineHealthCheckRemediationTriggerIf,
-        /// Template of a request to a remediation of another kind.
+        /// Template of a request to an external remediation controller.
         pub template_ref: MachineHealthCheckRemediationTemplateReference,
     }
 
-    /// When remediation is allowed.
+    /// Conditions under which remediation is allowed.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineHealthCheckRemediationTriggerIf {
-        /// Remediate only while at most this many, or this share, are unhealthy.
+        /// Remediation is allowed while at most this number or percentage of machines is unhealthy.
         pub unhealthy_less_than_or_equal_to: Option<IntOrString>,
-        /// Remediate only while the number of unhealthy machines lies in this range, such as `[3-5]`.
+        /// Remediation is allowed while the number of unhealthy machines is in this range, such as `[3-5]`.
         #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
         pub unhealthy_in_range: String,
     }
 
-    /// Names the template of a remediation request.
+    /// Reference to the template of a remediation request.
     pub struct MachineHealthCheckRemediationTemplateReference {
         /// Kind of the object.
         #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
@@ -126,7 +126,7 @@ wire! {
         pub api_version: String,
     }
 
-    /// Observed state of the checked machines.
+    /// Observed state of a MachineHealthCheck.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineHealthCheckStatus {
         /// Conditions of the object, one per type.
@@ -135,19 +135,19 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Machines selected.
+        /// Number of selected machines.
         #[schemars(range(min = 0))]
         pub expected_machines: Option<i32>,
-        /// Healthy ones among them.
+        /// Number of selected machines that are healthy.
         #[schemars(range(min = 0))]
         pub current_healthy: Option<i32>,
-        /// How many more may be remediated.
+        /// Number of additional remediations that are allowed.
         #[schemars(range(min = 0))]
         pub remediations_allowed: Option<i32>,
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// Names of the machines selected.
+        /// Names of the selected machines.
         #[schemars(
             length(max = 10000),
             inner(length(min = 1, max = 253)),
@@ -159,7 +159,7 @@ wire! {
     }
 }
 
-/// Default time for a machine to get a node.
+/// Default timeout of a machine to get a Node.
 pub const DEFAULT_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 600;
 
 /// Condition types of a MachineHealthCheck, beside the [shared ones](super::condition).

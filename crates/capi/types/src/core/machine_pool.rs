@@ -10,7 +10,7 @@ use crate::wire::{choice, wire};
 object!(MachinePool, "cluster.x-k8s.io" / "v1beta2", "MachinePool", "machinepools", Namespaced);
 
 wire! {
-    /// Machines that their infrastructure keeps as one group.
+    /// A group of machines that the infrastructure provider manages.
     pub struct MachinePool {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -26,12 +26,12 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Wanted number of machines.
+        /// Desired number of machines.
         pub replicas: Option<i32>,
         /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
-        /// Identities of the machines at their provider; filled in by it.
+        /// Provider ids of the machines. Set by the infrastructure provider.
         #[serde(rename = "providerIDList")]
         #[schemars(
             length(max = 10000),
@@ -57,26 +57,26 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable.
+        /// Provisioning progress.
         pub initialization: MachinePoolInitializationStatus,
-        /// Nodes that the machines became.
+        /// References to the Nodes of the machines.
         #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"))]
         pub node_refs: Vec<ObjectReference>,
         /// Number of machines.
         pub replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
         /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         pub phase: Option<MachinePoolPhase>,
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
@@ -85,12 +85,12 @@ wire! {
         pub deprecated: Option<Deprecated<MachinePoolV1Beta1DeprecatedStatus>>,
     }
 
-    /// Milestones on the way to being usable.
+    /// Provisioning progress.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachinePoolInitializationStatus {
-        /// The infrastructure is there.
+        /// Whether the infrastructure is provisioned.
         pub infrastructure_provisioned: Option<bool>,
-        /// The boot data is there.
+        /// Whether the boot data is available.
         pub bootstrap_data_secret_created: Option<bool>,
     }
 
@@ -100,14 +100,14 @@ wire! {
         pub conditions: Vec<V1Beta1Condition>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
         /// Machines that are ready.
         pub ready_replicas: i32,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: i32,
-        /// Machines still missing or not yet available.
+        /// Machines that are missing or not available.
         pub unavailable_replicas: i32,
     }
 }
@@ -115,11 +115,11 @@ wire! {
 choice! {
     /// Lifecycle phase of a MachinePool.
     pub enum MachinePoolPhase {
-        /// Waits for what it needs.
+        /// Waits for boot data and infrastructure.
         Pending = "Pending",
         /// Infrastructure is being created.
         Provisioning = "Provisioning",
-        /// The infrastructure is there, nodes are not.
+        /// Infrastructure is provisioned; the Nodes have not joined.
         Provisioned = "Provisioned",
         /// The desired number exists.
         Running = "Running",
@@ -129,11 +129,11 @@ choice! {
         ScalingDown = "ScalingDown",
         /// The number is changed externally.
         Scaling = "Scaling",
-        /// It is being deleted.
+        /// Deletion is in progress.
         Deleting = "Deleting",
-        /// An error that needs a person.
+        /// A terminal error that needs manual intervention.
         Failed = "Failed",
-        /// Not known.
+        /// The phase is unknown.
         Unknown = "Unknown",
     }
 }

@@ -9,7 +9,7 @@ use crate::wire::{choice, wire};
 object!(MachineSet, "cluster.x-k8s.io" / "v1beta2", "MachineSet", "machinesets", Namespaced);
 
 wire! {
-    /// Keeps a number of equal machines.
+    /// Maintains a number of machines of one template.
     pub struct MachineSet {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -25,24 +25,24 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Wanted number of machines.
+        /// Desired number of machines.
         pub replicas: Option<i32>,
-        /// Labels of the machines that belong to it.
+        /// Label selector of the machines.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
         /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming: MachineNamingSpec,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineSetDeletionSpec,
     }
 
-    /// Which machines go first.
+    /// Order of deletion.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineSetDeletionSpec {
-        /// Which machines go first when scaling down.
+        /// Order in which machines are deleted when scaling down.
         pub order: Option<MachineSetDeletionOrder>,
     }
 
@@ -55,10 +55,10 @@ wire! {
         pub spec: MachineSpec,
     }
 
-    /// How machines are named.
+    /// Naming of the machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineNamingSpec {
-        /// Go template of the names; knows `.cluster.name`, `.random` and the owner's `.name`.
+        /// Go template of the names, with the variables `.cluster.name`, `.random` and the owner's `.name`.
         #[schemars(length(min = 1, max = 256))]
         pub template: String,
     }
@@ -79,11 +79,11 @@ wire! {
         pub replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
         /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
@@ -102,26 +102,26 @@ wire! {
         pub conditions: Vec<V1Beta1Condition>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
-        /// Machines that carry every label of the template.
+        /// Machines that have all labels of the template.
         pub fully_labeled_replicas: i32,
         /// Machines that are ready.
         pub ready_replicas: i32,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: i32,
     }
 }
 
 choice! {
-    /// Which machines go first when a set scales down.
+    /// Order in which machines are deleted when a MachineSet scales down.
     pub enum MachineSetDeletionOrder {
-        /// Any; unhealthy ones before the rest.
+        /// In any order, unhealthy machines first.
         Random = "Random",
-        /// The youngest.
+        /// Newest machines first.
         Newest = "Newest",
-        /// The oldest.
+        /// Oldest machines first.
         Oldest = "Oldest",
     }
 }
@@ -143,7 +143,7 @@ pub mod reason {
 choice! {
     /// Preflight checks of a MachineSet.
     pub enum MachineSetPreflightCheck {
-        /// All of them; only to leave them out.
+        /// All checks; only for skipping them.
         All = "All",
         /// kubeadm on the machine is of the control plane's minor version.
         KubeadmVersionSkew = "KubeadmVersionSkew",

@@ -17,15 +17,15 @@ use crate::wire::wire;
 wire! {
     /// Desired topology of a cluster with a ClusterClass.
     pub struct Topology {
-        /// The ClusterClass.
+        /// Reference to the ClusterClass.
         #[schemars(extend("x-required" = true))]
         pub class_ref: ClusterClassRef,
         /// Kubernetes version of the whole cluster.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub version: String,
-        /// Control plane.
+        /// Settings of the control plane.
         pub control_plane: ControlPlaneTopology,
-        /// Workers.
+        /// Settings of the workers.
         pub workers: WorkersTopology,
         /// Values of the ClusterClass's variables.
         #[schemars(
@@ -35,7 +35,7 @@ wire! {
         pub variables: Vec<ClusterVariable>,
     }
 
-    /// Names a ClusterClass.
+    /// Reference to a ClusterClass.
     pub struct ClusterClassRef {
         /// Name of the object.
         #[schemars(
@@ -56,11 +56,11 @@ wire! {
         pub metadata: TemplateMeta,
         /// Number of machines.
         pub replicas: Option<i32>,
-        /// When and how machines are replaced.
+        /// Settings of rollouts.
         pub rollout: ControlPlaneTopologyRolloutSpec,
-        /// Health checks and what follows from them.
+        /// Health check and remediation.
         pub health_check: ControlPlaneTopologyHealthCheck,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -68,7 +68,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -78,34 +78,34 @@ wire! {
         pub variables: TopologyVariables,
     }
 
-    /// When the control plane is replaced.
+    /// Settings of rollouts of the control plane.
     #[schemars(extend("minProperties" = 1))]
     pub struct ControlPlaneTopologyRolloutSpec {
-        /// Replace machines created before this time, once it has passed.
+        /// Machines that were created before this time are replaced once it has passed.
         pub after: Option<Time>,
     }
 
     /// Health check of the control plane.
     #[schemars(extend("minProperties" = 1))]
     pub struct ControlPlaneTopologyHealthCheck {
-        /// Whether this is in force.
+        /// Whether this is enabled.
         pub enabled: Option<bool>,
         /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: MachineHealthCheckRemediation,
     }
 
     /// Workers of a cluster with a ClusterClass.
     #[schemars(extend("minProperties" = 1))]
     pub struct WorkersTopology {
-        /// Groups of machines.
+        /// MachineDeployments of the cluster.
         #[schemars(
             length(min = 1, max = 2000),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
         )]
         pub machine_deployments: Vec<MachineDeploymentTopology>,
-        /// Pools that the infrastructure scales itself.
+        /// MachinePools of the cluster.
         #[schemars(
             length(min = 1, max = 2000),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -113,14 +113,14 @@ wire! {
         pub machine_pools: Vec<MachinePoolTopology>,
     }
 
-    /// A group of worker machines.
+    /// A MachineDeployment of a topology.
     pub struct MachineDeploymentTopology {
         /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
         /// Class within the ClusterClass.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub class: String,
-        /// Name of the group, unique in the cluster.
+        /// Name of the MachineDeployment in the topology, unique in the cluster.
         #[schemars(
             length(min = 1, max = 63),
             regex(pattern = pattern::DNS_SUBDOMAIN),
@@ -132,9 +132,9 @@ wire! {
         pub failure_domain: String,
         /// Number of machines.
         pub replicas: Option<i32>,
-        /// Health checks and what follows from them.
+        /// Health check and remediation.
         pub health_check: MachineDeploymentTopologyHealthCheck,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeploymentTopologyMachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -142,55 +142,55 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         #[schemars(range(min = 0))]
         pub min_ready_seconds: Option<i32>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// When and how machines are replaced.
+        /// Settings of rollouts.
         pub rollout: MachineDeploymentRolloutSpec,
         /// Values of variables for this part of the topology.
         pub variables: TopologyVariables,
     }
 
-    /// Health check of a group of machines.
+    /// Health check of a MachineDeployment of a topology.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentTopologyHealthCheck {
-        /// Whether this is in force.
+        /// Whether this is enabled.
         pub enabled: Option<bool>,
         /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
-        /// What happens to unhealthy machines.
+        /// Remediation of unhealthy machines.
         pub remediation: MachineDeploymentTopologyHealthCheckRemediation,
     }
 
-    /// What happens to unhealthy machines of a group.
+    /// Remediation of unhealthy machines of a MachineDeployment.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentTopologyHealthCheckRemediation {
-        /// How many, or which share, may be under remediation at a time.
+        /// Maximum number or percentage of machines under remediation at a time.
         pub max_in_flight: Option<IntOrString>,
-        /// When remediation is allowed; always if absent.
+        /// Conditions under which remediation is allowed. Defaults to always.
         pub trigger_if: MachineHealthCheckRemediationTriggerIf,
-        /// Template of a request to a remediation of another kind.
+        /// Template of a request to an external remediation controller.
         pub template_ref: MachineHealthCheckRemediationTemplateReference,
     }
 
     /// How machines of a group are deleted.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentTopologyMachineDeletionSpec {
-        /// Which machines go first when scaling down.
+        /// Order in which machines are deleted when scaling down.
         pub order: Option<MachineSetDeletionOrder>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         #[schemars(range(min = 0))]
         pub node_drain_timeout_seconds: Option<i32>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         #[schemars(range(min = 0))]
         pub node_volume_detach_timeout_seconds: Option<i32>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         #[schemars(range(min = 0))]
         pub node_deletion_timeout_seconds: Option<i32>,
     }
@@ -216,7 +216,7 @@ wire! {
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub failure_domains: Vec<String>,
-        /// How machines are deleted.
+        /// Settings of the deletion of machines.
         pub deletion: MachineDeletionSpec,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -224,7 +224,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         #[schemars(range(min = 0))]
         pub min_ready_seconds: Option<i32>,
         /// Number of machines.

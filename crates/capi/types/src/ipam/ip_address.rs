@@ -8,7 +8,7 @@ use crate::wire::wire;
 object!(IPAddress, "ipam.cluster.x-k8s.io" / "v1beta2", "IPAddress", "ipaddresses", Namespaced);
 
 wire! {
-    /// An address given out by a pool.
+    /// An IP address of a pool.
     pub struct IPAddress {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -17,18 +17,18 @@ wire! {
         pub spec: IPAddressSpec,
     }
 
-    /// An address that was given out.
+    /// Desired state of an IPAddress.
     pub struct IPAddressSpec {
-        /// Claim it was given to.
+        /// Claim of the address.
         #[schemars(extend("x-required" = true))]
         pub claim_ref: IPAddressClaimReference,
-        /// The pool of the address.
+        /// Pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: IPPoolReference,
-        /// The address.
+        /// IP address.
         #[schemars(length(min = 1, max = 39), extend("x-required" = true))]
         pub address: String,
-        /// Length of the network's prefix.
+        /// Prefix length of the network.
         #[schemars(range(min = 0, max = 128), extend("x-required" = true))]
         pub prefix: Option<i32>,
         /// Gateway of the network.
@@ -59,7 +59,7 @@ wire! {
         /// Kind of the object.
         #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
         pub kind: String,
-        /// API group of the object; its version follows from the contract.
+        /// API group of the object.
         #[schemars(
             length(min = 1, max = 253),
             regex(pattern = pattern::DNS_SUBDOMAIN),

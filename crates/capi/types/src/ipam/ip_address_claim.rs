@@ -10,7 +10,7 @@ use crate::wire::wire;
 object!(IPAddressClaim, "ipam.cluster.x-k8s.io" / "v1beta2", "IPAddressClaim", "ipaddressclaims", Namespaced);
 
 wire! {
-    /// Asks a pool for an address.
+    /// A claim of an IP address of a pool.
     pub struct IPAddressClaim {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -21,17 +21,17 @@ wire! {
         pub status: IPAddressClaimStatus,
     }
 
-    /// Asks for an address.
+    /// Desired state of an IPAddressClaim.
     pub struct IPAddressClaimSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63))]
         pub cluster_name: String,
-        /// The pool of the address.
+        /// Pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: IPPoolReference,
     }
 
-    /// Observed state of a claim.
+    /// Observed state of an IPAddressClaim.
     #[schemars(extend("minProperties" = 1))]
     pub struct IPAddressClaimStatus {
         /// Conditions of the object, one per type.
@@ -40,7 +40,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// The address that was given.
+        /// IPAddress of the claim.
         pub address_ref: IPAddressReference,
         /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<V1Beta1Conditions>>,

@@ -193,7 +193,7 @@ pub struct TopologyRequest {
     pub items: Vec<TopologyRequestItem>,
 }
 
-/// A template.
+/// Reference to a template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologyRequestItem {

@@ -23,7 +23,7 @@ object!(
 );
 
 wire! {
-    /// Applies resources to every cluster that matches.
+    /// Applies resources to all matching clusters.
     pub struct ClusterResourceSet {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -33,15 +33,15 @@ wire! {
         pub status: ClusterResourceSetStatus,
     }
 
-    /// Which resources go to which clusters.
+    /// Desired state of a ClusterResourceSet.
     pub struct ClusterResourceSetSpec {
-        /// Labels of the clusters; must not be empty.
+        /// Label selector of the clusters; must not be empty.
         #[schemars(extend("x-required" = true))]
         pub cluster_selector: LabelSelector,
         /// Secrets and ConfigMaps with the resources.
         #[schemars(length(max = 100))]
         pub resources: Vec<ResourceRef>,
-        /// Whether resources are applied once, or again when they change.
+        /// Strategy of applying resources: once, or again when they change.
         pub strategy: Option<ClusterResourceSetStrategy>,
     }
 
@@ -51,7 +51,7 @@ wire! {
         pub observed_generation: Option<i64>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 
@@ -65,7 +65,7 @@ wire! {
 
     /// Resources applied to a cluster.
     pub struct ClusterResourceSetBindingSpec {
-        /// By ClusterResourceSet.
+        /// Applied resources, one entry per ClusterResourceSet.
         #[schemars(length(max = 100))]
         pub bindings: Vec<ResourceSetBinding>,
         /// Cluster this object belongs to.
@@ -73,7 +73,7 @@ wire! {
         pub cluster_name: String,
     }
 
-    /// What happened to the resources of one ClusterResourceSet.
+    /// Applied resources of one ClusterResourceSet.
     pub struct ResourceSetBinding {
         /// Name of the ClusterResourceSet.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]

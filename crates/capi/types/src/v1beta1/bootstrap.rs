@@ -24,7 +24,7 @@ object!(
 );
 
 wire! {
-    /// Makes the boot data of one machine with kubeadm.
+    /// Generates the boot data of a machine for kubeadm.
     pub struct KubeadmConfig {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -34,20 +34,20 @@ wire! {
         pub status: KubeadmConfigStatus,
     }
 
-    /// How a machine is set up by kubeadm.
+    /// Desired state of a KubeadmConfig.
     pub struct KubeadmConfigSpec {
-        /// About the whole cluster; for the first control plane node.
+        /// kubeadm's configuration of the whole cluster, for the first control plane node.
         pub cluster_configuration: Option<ClusterConfiguration>,
-        /// About the first control plane node.
+        /// kubeadm's configuration of the first control plane node.
         pub init_configuration: Option<InitConfiguration>,
-        /// About a node that joins.
+        /// kubeadm's configuration of a joining node.
         pub join_configuration: Option<JoinConfiguration>,
         /// Files to write.
         #[schemars(length(max = 200))]
         pub files: Vec<File>,
         /// Partitions and file systems to create.
         pub disk_setup: Option<DiskSetup>,
-        /// Mounts, as lines of fstab.
+        /// Mounts, in the format of fstab.
         #[schemars(length(max = 100), inner(inner(length(min = 1, max = 512))))]
         pub mounts: Vec<Vec<String>>,
         /// Commands run early at every boot; cloud-init only.
@@ -62,9 +62,9 @@ wire! {
         /// Users to add.
         #[schemars(length(max = 100))]
         pub users: Vec<User>,
-        /// Time servers.
+        /// NTP settings.
         pub ntp: Option<NTP>,
-        /// Format of the boot data; `cloud-config` if absent.
+        /// Format of the boot data. Defaults to `cloud-config`.
         pub format: Option<Format>,
         /// kubeadm's log level.
         pub verbosity: Option<i32>,
@@ -76,25 +76,25 @@ wire! {
 
     /// Partitions and file systems to create.
     pub struct DiskSetup {
-        /// Partitions.
+        /// Partitions to create.
         #[schemars(length(max = 100))]
         pub partitions: Vec<Partition>,
-        /// File systems.
+        /// File systems to create.
         #[schemars(length(max = 100))]
         pub filesystems: Vec<Filesystem>,
     }
 
-    /// How a disk is partitioned.
+    /// Partitioning of a disk.
     pub struct Partition {
         /// Device name.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub device: String,
-        /// One partition over the whole disk.
+        /// Whether to create one partition over the whole disk.
         #[schemars(extend("x-required" = true))]
         pub layout: Option<bool>,
         /// Whether existing data may be overwritten.
         pub overwrite: Option<bool>,
-        /// Type of the partition table; `mbr` if absent.
+        /// Type of the partition table. Defaults to `mbr`.
         pub table_type: Option<PartitionTableType>,
         /// Partitions, in order.
         #[schemars(length(min = 1, max = 100))]
@@ -109,7 +109,7 @@ wire! {
         /// Type of the file system.
         #[schemars(length(min = 1, max = 128), extend("x-required" = true))]
         pub filesystem: String,
-        /// File system label.
+        /// Label of the file system.
         #[schemars(length(min = 1, max = 512))]
         pub label: String,
         /// Partition: a number, `auto`, `any` or `none`.
@@ -117,11 +117,11 @@ wire! {
         pub partition: Option<String>,
         /// Whether existing data may be overwritten.
         pub overwrite: Option<bool>,
-        /// Type of file system that may be replaced; for cloud-init on Azure.
+        /// Type of file system that may be replaced, for cloud-init on Azure.
         #[serde(rename = "replaceFS")]
         #[schemars(length(min = 1, max = 128))]
         pub replace_fs: Option<String>,
-        /// Further options of mkfs.
+        /// Additional options of mkfs.
         #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
         pub extra_opts: Vec<String>,
     }
@@ -134,7 +134,7 @@ wire! {
         /// Comment, such as the full name.
         #[schemars(length(min = 1, max = 256))]
         pub gecos: Option<String>,
-        /// Further groups.
+        /// Additional groups.
         #[schemars(length(min = 1, max = 256))]
         pub groups: Option<String>,
         /// Home directory.
@@ -142,7 +142,7 @@ wire! {
         pub home_dir: Option<String>,
         /// Whether the account is inactive.
         pub inactive: Option<bool>,
-        /// Shell.
+        /// Login shell.
         #[schemars(length(min = 1, max = 256))]
         pub shell: Option<String>,
         /// Hashed password.
@@ -153,43 +153,43 @@ wire! {
         /// Primary group.
         #[schemars(length(min = 1, max = 256))]
         pub primary_group: Option<String>,
-        /// Whether login by password is off.
+        /// Whether password login is disabled.
         pub lock_password: Option<bool>,
-        /// Line for sudoers.
+        /// Rule for sudoers.
         #[schemars(length(min = 1, max = 256))]
         pub sudo: Option<String>,
-        /// Public keys for SSH.
+        /// Authorized SSH public keys.
         #[schemars(length(max = 100), inner(length(min = 1, max = 2048)))]
         pub ssh_authorized_keys: Vec<String>,
     }
 
-    /// Time servers.
+    /// NTP settings.
     pub struct NTP {
-        /// Their addresses.
+        /// Addresses of the NTP servers.
         #[schemars(length(max = 100), inner(length(min = 1, max = 512)))]
         pub servers: Vec<String>,
-        /// Whether this is in force.
+        /// Whether this is enabled.
         pub enabled: Option<bool>,
     }
 
     /// Settings for Ignition.
     pub struct IgnitionSpec {
-        /// Further configuration for Ignition.
+        /// Additional configuration for Ignition.
         pub container_linux_config: Option<ContainerLinuxConfig>,
     }
 
-    /// Further configuration for Ignition.
+    /// Additional configuration for Ignition.
     pub struct ContainerLinuxConfig {
-        /// Container Linux configuration that is merged in.
+        /// Container Linux configuration that is merged.
         #[schemars(length(min = 1, max = 32768))]
         pub additional_config: String,
-        /// Whether its warnings are errors.
+        /// Whether warnings are errors.
         pub strict: Option<bool>,
     }
 
     /// Observed state of a KubeadmConfig.
     pub struct KubeadmConfigStatus {
-        /// It is ready.
+        /// Whether the object is ready.
         pub ready: Option<bool>,
         /// Secret with the bootstrap data.
         #[schemars(length(min = 1, max = 253))]
@@ -197,14 +197,14 @@ wire! {
         /// Reason of a terminal failure.
         #[schemars(length(min = 1, max = 256))]
         pub failure_reason: String,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: String,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 

@@ -55,7 +55,7 @@ fn definitions(generator: &mut SchemaGenerator) -> Schema {
 }
 
 wire! {
-    /// A template of clusters.
+    /// A template for clusters.
     pub struct ClusterClass {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -65,9 +65,9 @@ wire! {
         pub status: ClusterClassStatus,
     }
 
-    /// Templates, variables and patches of clusters.
+    /// Desired state of a ClusterClass.
     pub struct ClusterClassSpec {
-        /// Further conditions clusters need to count as available.
+        /// Additional conditions that must be met for clusters to be available.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -75,20 +75,20 @@ wire! {
         pub availability_gates: Vec<ClusterAvailabilityGate>,
         /// Template of the infrastructure cluster.
         pub infrastructure: LocalObjectTemplate,
-        /// How the infrastructure cluster is named.
+        /// Naming of the infrastructure cluster.
         #[schemars(schema_with = "naming")]
         pub infrastructure_naming_strategy: Option<ClassNamingSpec>,
-        /// Control plane.
+        /// Settings of the control plane.
         pub control_plane: ControlPlaneClass,
-        /// Workers.
+        /// Settings of the workers.
         pub workers: WorkersClass,
         /// Variables that clusters set and patches use.
         #[schemars(length(max = 1000))]
         pub variables: Vec<ClusterClassVariable>,
-        /// Changes of the templates, in order.
+        /// Patches of the templates, in order.
         #[schemars(length(max = 1000))]
         pub patches: Vec<ClusterClassPatch>,
-        /// How upgrades are planned.
+        /// Settings of upgrade planning.
         pub upgrade: ClusterClassUpgrade,
         /// Kubernetes versions that clusters may have, oldest first; upgrades pass through them.
         #[schemars(
@@ -99,9 +99,9 @@ wire! {
         pub kubernetes_versions: Vec<String>,
     }
 
-    /// Names a template.
+    /// Reference to a template.
     pub struct LocalObjectTemplate {
-        /// The template.
+        /// Reference to the template.
         #[schemars(extend("x-required" = true))]
         pub r#ref: Option<ObjectReference>,
     }
@@ -110,21 +110,21 @@ wire! {
     pub struct ControlPlaneClass {
         /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// The template.
+        /// Reference to the template.
         #[schemars(extend("x-required" = true))]
         pub r#ref: Option<ObjectReference>,
         /// Infrastructure of the control plane's machines.
         pub machine_infrastructure: Option<LocalObjectTemplate>,
         /// Health check of the machines.
         pub machine_health_check: Option<MachineHealthCheckClass>,
-        /// How the object is named.
+        /// Naming of the object.
         #[schemars(schema_with = "naming")]
         pub naming_strategy: Option<ClassNamingSpec>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -132,7 +132,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -148,14 +148,14 @@ wire! {
         /// Conditions of the machine, any of which makes it unhealthy.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub unhealthy_machine_conditions: Vec<UnhealthyMachineCondition>,
-        /// Remediate only while at most this many, or this share, are unhealthy.
+        /// Remediation is allowed while at most this number or percentage of machines is unhealthy.
         pub max_unhealthy: Option<IntOrString>,
-        /// Remediate only while the number of unhealthy machines lies in this range, such as `[3-5]`.
+        /// Remediation is allowed while the number of unhealthy machines is in this range, such as `[3-5]`.
         #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
         pub unhealthy_range: Option<String>,
-        /// How long a machine may take to get a node; 0 disables the check.
+        /// Timeout of a machine to get a Node. 0 disables the check.
         pub node_startup_timeout: Option<String>,
-        /// Template of a request to a remediation of another kind.
+        /// Template of a request to an external remediation controller.
         pub remediation_template: Option<ObjectReference>,
     }
 
@@ -188,14 +188,14 @@ wire! {
         /// Failure domain for the machines.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: Option<String>,
-        /// How the MachineDeployment is named.
+        /// Naming of the MachineDeployment.
         #[schemars(schema_with = "naming")]
         pub naming_strategy: Option<ClassNamingSpec>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -203,15 +203,15 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         pub min_ready_seconds: Option<i32>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub strategy: Option<MachineDeploymentStrategy>,
     }
 
@@ -238,14 +238,14 @@ wire! {
         /// Failure domains to use.
         #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
         pub failure_domains: Vec<String>,
-        /// How the MachinePool is named.
+        /// Naming of the MachinePool.
         #[schemars(schema_with = "naming")]
         pub naming_strategy: Option<ClassNamingSpec>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -253,7 +253,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         pub min_ready_seconds: Option<i32>,
     }
 
@@ -267,43 +267,43 @@ wire! {
         pub required: Option<bool>,
         /// No longer used.
         pub metadata: TemplateMeta,
-        /// What values it takes.
+        /// Schema of the variable.
         #[schemars(extend("x-required" = true))]
         pub schema: VariableSchema,
     }
 
-    /// What values a variable takes.
+    /// Schema of a variable.
     pub struct VariableSchema {
-        /// A structural schema.
+        /// Structural schema of the values.
         #[serde(rename = "openAPIV3Schema")]
         #[schemars(schema_with = "variable_schema", extend("x-required" = true))]
         pub open_api_v3_schema: Value,
     }
 
-    /// A change of templates.
+    /// A patch of templates.
     pub struct ClusterClassPatch {
         /// Name of the patch.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
-        /// What it is for.
+        /// Description of the purpose.
         #[schemars(length(min = 1, max = 1024))]
         pub description: String,
-        /// Template; the patch is in force if it renders to `true`.
+        /// Go template; the patch is enabled if it renders to `true`.
         #[schemars(length(min = 1, max = 256))]
         pub enabled_if: Option<String>,
-        /// Changes of selected templates, in order.
+        /// Changes of the selected templates, in order.
         #[schemars(schema_with = "definitions")]
         pub definitions: Vec<PatchDefinition>,
-        /// The patch comes from a runtime extension.
+        /// Runtime extension that generates the patch.
         pub external: Option<ExternalPatchDefinition>,
     }
 
-    /// A patch by a runtime extension.
+    /// A patch that runtime extensions generate.
     pub struct ExternalPatchDefinition {
-        /// Extension that makes patches.
+        /// Extension that generates patches.
         #[schemars(length(min = 1, max = 512))]
         pub generate_extension: Option<String>,
-        /// Extension that checks the patched templates.
+        /// Extension that validates the patched templates.
         #[schemars(length(min = 1, max = 512))]
         pub validate_extension: Option<String>,
         /// Extension that declares variables.
@@ -313,7 +313,7 @@ wire! {
         pub settings: BTreeMap<String, String>,
     }
 
-    /// Observed state of a class.
+    /// Observed state of a ClusterClass.
     pub struct ClusterClassStatus {
         /// Variables with all their definitions.
         #[schemars(length(max = 1000))]
@@ -336,21 +336,21 @@ wire! {
         pub conditions: Vec<Condition>,
     }
 
-    /// A variable and who defines it.
+    /// A variable with its definitions.
     pub struct ClusterClassStatusVariable {
         /// Name of the variable.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub name: String,
-        /// Whether definitions contradict each other.
+        /// Whether definitions of the variable conflict.
         pub definitions_conflict: Option<bool>,
-        /// The definitions.
+        /// Definitions of the variable.
         #[schemars(length(max = 100), extend("x-required" = true))]
         pub definitions: Vec<ClusterClassStatusVariableDefinition>,
     }
 
     /// A definition of a variable.
     pub struct ClusterClassStatusVariableDefinition {
-        /// Who defines it: `inline`, or the name of a patch.
+        /// Origin of the definition: `inline`, or the name of a patch.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub from: String,
         /// Whether clusters must set it.
@@ -358,7 +358,7 @@ wire! {
         pub required: Option<bool>,
         /// No longer used.
         pub metadata: TemplateMeta,
-        /// What values it takes.
+        /// Schema of the variable.
         #[schemars(extend("x-required" = true))]
         pub schema: VariableSchema,
     }

@@ -26,7 +26,7 @@ object!(
 );
 
 wire! {
-    /// A control plane of machines set up by kubeadm.
+    /// A control plane of machines that kubeadm sets up.
     pub struct KubeadmControlPlane {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -38,7 +38,7 @@ wire! {
 
     /// Desired state of a control plane.
     pub struct KubeadmControlPlaneSpec {
-        /// Wanted number of machines; odd unless etcd is external.
+        /// Desired number of machines; odd unless etcd is external.
         pub replicas: Option<i32>,
         /// Kubernetes version.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
@@ -46,19 +46,19 @@ wire! {
         /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub machine_template: KubeadmControlPlaneMachineTemplate,
-        /// How nodes are set up by kubeadm.
+        /// kubeadm configuration of the nodes.
         #[schemars(extend("x-required" = true))]
         pub kubeadm_config_spec: KubeadmConfigSpec,
-        /// Reasons to replace machines ahead of time.
+        /// Conditions that trigger a rollout ahead of time.
         pub rollout_before: Option<RolloutBefore>,
-        /// Replace machines created before this time, once it has passed.
+        /// Machines that were created before this time are replaced once it has passed.
         pub rollout_after: Option<Time>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         #[schemars(extend("x-default" = rolling_update()))]
         pub rollout_strategy: Option<RolloutStrategy>,
-        /// How unhealthy machines are replaced.
+        /// Remediation of unhealthy machines.
         pub remediation_strategy: Option<ControlPlaneRemediationStrategy>,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming_strategy: Option<MachineNamingStrategy>,
     }
 
@@ -69,17 +69,17 @@ wire! {
         /// Infrastructure object.
         #[schemars(extend("x-required" = true))]
         pub infrastructure_ref: ObjectReference,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -89,34 +89,34 @@ wire! {
         pub taints: Vec<MachineTaint>,
     }
 
-    /// Reasons to replace machines ahead of time.
+    /// Conditions that trigger a rollout ahead of time.
     pub struct RolloutBefore {
-        /// Replace a machine this many days before its certificates expire.
+        /// Machines are replaced this many days before their certificates expire.
         pub certificates_expiry_days: Option<i32>,
     }
 
-    /// How control plane machines are replaced.
+    /// Strategy of rollouts of control plane machines.
     pub struct RolloutStrategy {
-        /// Which one.
+        /// Type of the strategy.
         #[serde(rename = "type")]
         pub kind: Option<KubeadmControlPlaneRolloutStrategyType>,
         /// Settings of a rolling update.
         pub rolling_update: Option<RollingUpdate>,
     }
 
-    /// Pace of a rolling update.
+    /// Settings of a rolling update.
     pub struct RollingUpdate {
-        /// Number or percentage of machines above the replicas during a rollout.
+        /// Maximum number or percentage of machines above the desired replicas during a rollout.
         pub max_surge: Option<IntOrString>,
     }
 
-    /// How unhealthy control plane machines are replaced.
+    /// Remediation of unhealthy control plane machines.
     pub struct ControlPlaneRemediationStrategy {
-        /// How often a replacement that fails is tried again; without limit if absent.
+        /// Maximum number of retries of a failed replacement. Defaults to no limit.
         pub max_retry: Option<i32>,
-        /// Least time between two tries.
+        /// Minimum time between retries.
         pub retry_period: String,
-        /// A failure after this time is a new one, not a retry; an hour if absent.
+        /// Time after which a failure counts as a new one instead of a retry. Defaults to one hour.
         pub min_healthy_period: Option<String>,
     }
 
@@ -130,46 +130,46 @@ wire! {
         /// Lowest Kubernetes version among the machines.
         #[schemars(length(min = 1, max = 256))]
         pub version: Option<String>,
-        /// Machines of the newest template.
+        /// Machines of the latest template.
         pub updated_replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines still missing or not yet available.
+        /// Machines that are missing or not available.
         pub unavailable_replicas: Option<i32>,
-        /// The first API server takes requests.
+        /// Whether the first API server is available.
         pub initialized: Option<bool>,
-        /// It is ready.
+        /// Whether the object is ready.
         pub ready: Option<bool>,
         /// Reason of a terminal failure.
         pub failure_reason: String,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// The last replacement of an unhealthy machine.
+        /// Last remediation of an unhealthy machine.
         pub last_remediation: Option<LastRemediationStatus>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Replicas>,
     }
 
-    /// The last replacement of an unhealthy machine.
+    /// Last remediation of an unhealthy machine.
     pub struct LastRemediationStatus {
         /// Name of the machine that was replaced.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
         pub machine: String,
-        /// When it was replaced.
+        /// Time of the remediation.
         #[schemars(extend("x-required" = true))]
         pub timestamp: Option<Time>,
-        /// Which retry it was.
+        /// Number of the retry.
         #[schemars(extend("x-required" = true))]
         pub retry_count: Option<i32>,
     }
@@ -202,19 +202,19 @@ wire! {
     pub struct KubeadmControlPlaneTemplateResourceSpec {
         /// Template of the machines.
         pub machine_template: Option<KubeadmControlPlaneTemplateMachineTemplate>,
-        /// How nodes are set up by kubeadm.
+        /// kubeadm configuration of the nodes.
         #[schemars(extend("x-required" = true))]
         pub kubeadm_config_spec: KubeadmConfigSpec,
-        /// Reasons to replace machines ahead of time.
+        /// Conditions that trigger a rollout ahead of time.
         pub rollout_before: Option<RolloutBefore>,
-        /// Replace machines created before this time, once it has passed.
+        /// Machines that were created before this time are replaced once it has passed.
         pub rollout_after: Option<Time>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         #[schemars(extend("x-default" = rolling_update()))]
         pub rollout_strategy: Option<RolloutStrategy>,
-        /// How unhealthy machines are replaced.
+        /// Remediation of unhealthy machines.
         pub remediation_strategy: Option<ControlPlaneRemediationStrategy>,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming_strategy: Option<MachineNamingStrategy>,
     }
 
@@ -222,11 +222,11 @@ wire! {
     pub struct KubeadmControlPlaneTemplateMachineTemplate {
         /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(

@@ -46,19 +46,19 @@ wire! {
 
     /// Desired state of a cluster.
     pub struct ClusterSpec {
-        /// Stops every controller from acting on the cluster and what belongs to it.
+        /// Whether reconciliation of the cluster and its objects is paused.
         pub paused: Option<bool>,
-        /// Addresses inside the cluster.
+        /// Address ranges and domain of the cluster's network.
         pub cluster_network: Option<ClusterNetwork>,
-        /// Where the cluster's API server is reached.
+        /// Endpoint of the cluster's API server.
         pub control_plane_endpoint: APIEndpoint,
         /// Object that provides the control plane.
         pub control_plane_ref: Option<ObjectReference>,
         /// Object that provides the cluster's infrastructure.
         pub infrastructure_ref: Option<ObjectReference>,
-        /// A cluster with a ClusterClass.
+        /// Topology of a cluster with a ClusterClass.
         pub topology: Option<Topology>,
-        /// Further conditions the cluster needs to count as available.
+        /// Additional conditions that must be met for the cluster to be available.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -66,7 +66,7 @@ wire! {
         pub availability_gates: Vec<ClusterAvailabilityGate>,
     }
 
-    /// Addresses inside the cluster.
+    /// Address ranges and domain of the cluster's network.
     pub struct ClusterNetwork {
         /// Port the API servers listen on.
         pub api_server_port: Option<i32>,
@@ -88,7 +88,7 @@ wire! {
 
     /// Host and port of an API server.
     pub struct APIEndpoint {
-        /// Name or address.
+        /// Host name or IP address.
         #[schemars(length(max = 512))]
         pub host: String,
         /// Port.
@@ -97,30 +97,30 @@ wire! {
 
     /// Observed state of a cluster.
     pub struct ClusterStatus {
-        /// Failure domains the infrastructure offers.
+        /// Failure domains that the infrastructure provider reports.
         pub failure_domains: BTreeMap<String, FailureDomainSpec>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         pub phase: Option<ClusterPhase>,
-        /// The infrastructure is there.
+        /// Whether the infrastructure is provisioned.
         pub infrastructure_ready: Option<bool>,
-        /// The control plane takes requests.
+        /// Whether the control plane accepts requests.
         pub control_plane_ready: Option<bool>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<ClusterV1Beta2Status>,
     }
 
-    /// A part of the infrastructure that fails by itself.
+    /// A failure domain of the infrastructure.
     pub struct FailureDomainSpec {
-        /// Whether control plane machines may be placed there.
+        /// Whether control plane machines may be placed in the failure domain.
         pub control_plane: Option<bool>,
         /// Attributes reported by the infrastructure.
         pub attributes: BTreeMap<String, String>,
@@ -134,13 +134,13 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Counts of control plane machines.
+        /// Replica counts of the control plane.
         pub control_plane: Option<ClusterReplicas>,
-        /// Counts of worker machines.
+        /// Replica counts of the workers.
         pub workers: Option<ClusterReplicas>,
     }
 
-    /// A machine that becomes a node of a cluster.
+    /// A machine that hosts a Node of a cluster.
     pub struct Machine {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -164,24 +164,24 @@ wire! {
         /// Kubernetes version of the node.
         #[schemars(length(min = 1, max = 256))]
         pub version: Option<String>,
-        /// Identity of the machine at its provider, equal to that of the node.
+        /// Provider id of the machine, equal to that of its Node.
         #[serde(rename = "providerID")]
         #[schemars(length(min = 1, max = 512))]
         pub provider_id: Option<String>,
         /// Failure domain the machine is placed in.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: Option<String>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the node.
         #[schemars(
@@ -193,7 +193,7 @@ wire! {
 
     /// Source of a machine's boot data.
     pub struct Bootstrap {
-        /// The bootstrap config.
+        /// Reference to the bootstrap config.
         pub config_ref: Option<ObjectReference>,
         /// Name of the Secret with the boot data; set by the provider or by the user.
         #[schemars(length(min = 0, max = 253))]
@@ -202,7 +202,7 @@ wire! {
 
     /// Observed state of a machine.
     pub struct MachineStatus {
-        /// Node that the machine became.
+        /// Reference to the Node of the machine.
         pub node_ref: Option<ObjectReference>,
         /// The node's system information.
         pub node_info: Option<NodeSystemInfo>,
@@ -210,27 +210,27 @@ wire! {
         pub last_updated: Option<Time>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
         /// Addresses of the machine.
         pub addresses: Vec<MachineAddress>,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         #[schemars(extend("enum" = OLD_PHASES))]
         pub phase: Option<MachinePhase>,
         /// When the first certificate of a control plane machine expires.
         pub certificates_expiry_date: Option<Time>,
-        /// The boot data is there.
+        /// Whether the boot data is available.
         pub bootstrap_ready: Option<bool>,
-        /// The infrastructure is there.
+        /// Whether the infrastructure is provisioned.
         pub infrastructure_ready: Option<bool>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// How far deletion got.
+        /// Progress of the deletion.
         pub deletion: Option<MachineDeletionStatus>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 
@@ -244,7 +244,7 @@ wire! {
         pub conditions: Vec<Condition>,
     }
 
-    /// Keeps a number of equal machines.
+    /// Maintains a number of machines of one template.
     pub struct MachineSet {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -259,18 +259,18 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Wanted number of machines.
+        /// Desired number of machines.
         pub replicas: Option<i32>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         pub min_ready_seconds: Option<i32>,
-        /// Which machines go first when scaling down.
+        /// Order in which machines are deleted when scaling down.
         pub delete_policy: Option<MachineSetDeletionOrder>,
-        /// Labels of the machines that belong to it.
+        /// Label selector of the machines.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
         /// Template of the machines.
         pub template: MachineTemplateSpec,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming_strategy: Option<MachineNamingStrategy>,
     }
 
@@ -282,9 +282,9 @@ wire! {
         pub spec: MachineSpec,
     }
 
-    /// How machines are named.
+    /// Naming of the machines.
     pub struct MachineNamingStrategy {
-        /// Go template of the names; knows `.cluster.name`, `.random` and the owner's `.name`.
+        /// Go template of the names, with the variables `.cluster.name`, `.random` and the owner's `.name`.
         #[schemars(length(min = 1, max = 256))]
         pub template: String,
     }
@@ -296,28 +296,28 @@ wire! {
         pub selector: String,
         /// Number of machines.
         pub replicas: Option<i32>,
-        /// Machines that carry every label of the template.
+        /// Machines that have all labels of the template.
         pub fully_labeled_replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Replicas>,
     }
 
@@ -331,13 +331,13 @@ wire! {
         pub conditions: Vec<Condition>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
         /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
     }
 
-    /// A group of machines of one template, replaced step by step when the template changes.
+    /// A group of machines of one template, replaced by a rollout when the template changes.
     pub struct MachineDeployment {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -352,54 +352,54 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Wanted number of machines.
+        /// Desired number of machines.
         pub replicas: Option<i32>,
-        /// Replace machines created before this time, once it has passed.
+        /// Machines that were created before this time are replaced once it has passed.
         pub rollout_after: Option<Time>,
-        /// Labels of the MachineSets and machines that belong to it.
+        /// Label selector of the MachineSets and machines.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
         /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub strategy: Option<MachineDeploymentStrategy>,
-        /// How machines are named.
+        /// Naming of the machines.
         pub machine_naming_strategy: Option<MachineNamingStrategy>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         pub min_ready_seconds: Option<i32>,
         /// No longer used.
         pub revision_history_limit: Option<i32>,
-        /// Stops rollouts.
+        /// Whether rollouts are paused.
         pub paused: Option<bool>,
         /// No longer used.
         pub progress_deadline_seconds: Option<i32>,
     }
 
-    /// How machines of a deployment are replaced.
+    /// Strategy of rollouts of a MachineDeployment.
     pub struct MachineDeploymentStrategy {
-        /// Which one.
+        /// Type of the strategy.
         #[serde(rename = "type")]
         pub kind: Option<MachineDeploymentRolloutStrategyType>,
         /// Settings of a rolling update.
         pub rolling_update: Option<MachineRollingUpdateDeployment>,
-        /// How fast unhealthy machines are replaced.
+        /// Limits of the remediation of unhealthy machines.
         pub remediation: Option<RemediationStrategy>,
     }
 
-    /// Pace of a rolling update.
+    /// Settings of a rolling update.
     pub struct MachineRollingUpdateDeployment {
-        /// Number or percentage of replicas that may be unavailable during a rollout.
+        /// Maximum number or percentage of replicas that may be unavailable during a rollout.
         pub max_unavailable: Option<IntOrString>,
-        /// Number or percentage of machines above the replicas during a rollout.
+        /// Maximum number or percentage of machines above the desired replicas during a rollout.
         pub max_surge: Option<IntOrString>,
-        /// Which machines go first when scaling down.
+        /// Order in which machines are deleted when scaling down.
         pub delete_policy: Option<MachineSetDeletionOrder>,
     }
 
-    /// How fast unhealthy machines are replaced.
+    /// Limits of the remediation of unhealthy machines.
     pub struct RemediationStrategy {
-        /// How many, or which share, may be under remediation at a time.
+        /// Maximum number or percentage of machines under remediation at a time.
         pub max_in_flight: Option<IntOrString>,
     }
 
@@ -412,29 +412,29 @@ wire! {
         pub selector: String,
         /// Number of machines.
         pub replicas: Option<i32>,
-        /// Machines of the newest template.
+        /// Machines of the latest template.
         pub updated_replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
-        /// Machines still missing or not yet available.
+        /// Machines that are missing or not available.
         pub unavailable_replicas: Option<i32>,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         pub phase: Option<MachineDeploymentPhase>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Replicas>,
     }
 
-    /// Machines that their infrastructure keeps as one group.
+    /// A group of machines that the infrastructure provider manages.
     pub struct MachinePool {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -449,14 +449,14 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Wanted number of machines.
+        /// Desired number of machines.
         pub replicas: Option<i32>,
         /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         pub min_ready_seconds: Option<i32>,
-        /// Identities of the machines at their provider; filled in by it.
+        /// Provider ids of the machines. Set by the infrastructure provider.
         #[serde(rename = "providerIDList")]
         #[schemars(length(max = 10000), inner(length(min = 1, max = 512)))]
         pub provider_id_list: Vec<String>,
@@ -467,39 +467,39 @@ wire! {
 
     /// Observed state of a MachinePool.
     pub struct MachinePoolStatus {
-        /// Nodes that the machines became.
+        /// References to the Nodes of the machines.
         #[schemars(length(max = 10000))]
         pub node_refs: Vec<ObjectReference>,
         /// Number of machines.
         pub replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
-        /// Machines that have been ready long enough to count.
+        /// Machines that are available: ready for at least `minReadySeconds`.
         pub available_replicas: Option<i32>,
-        /// Machines still missing or not yet available.
+        /// Machines that are missing or not available.
         pub unavailable_replicas: Option<i32>,
         /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
-        /// What that error is.
+        /// Message of a terminal failure.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
-        /// Lifecycle phase, for humans; programs should read the conditions.
+        /// Lifecycle phase, for display only: evaluate the conditions instead.
         pub phase: Option<MachinePoolPhase>,
-        /// The boot data is there.
+        /// Whether the boot data is available.
         pub bootstrap_ready: Option<bool>,
-        /// The infrastructure is there.
+        /// Whether the infrastructure is provisioned.
         pub infrastructure_ready: Option<bool>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Kubernetes versions found, and how many machines have each.
+        /// Kubernetes versions of the machines, with the number of machines of each.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Replicas>,
     }
 
@@ -513,12 +513,12 @@ wire! {
         pub status: MachineHealthCheckStatus,
     }
 
-    /// Which machines are checked, and how.
+    /// Desired state of a MachineHealthCheck.
     pub struct MachineHealthCheckSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Labels of the machines that are checked.
+        /// Label selector of the machines to check.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
         /// Conditions of the node, any of which makes the machine unhealthy.
@@ -527,32 +527,32 @@ wire! {
         /// Conditions of the machine, any of which makes it unhealthy.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub unhealthy_machine_conditions: Vec<UnhealthyMachineCondition>,
-        /// Remediate only while at most this many, or this share, are unhealthy.
+        /// Remediation is allowed while at most this number or percentage of machines is unhealthy.
         pub max_unhealthy: Option<IntOrString>,
-        /// Remediate only while the number of unhealthy machines lies in this range, such as `[3-5]`.
+        /// Remediation is allowed while the number of unhealthy machines is in this range, such as `[3-5]`.
         #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
         pub unhealthy_range: Option<String>,
-        /// How long a machine may take to get a node; 0 disables the check.
+        /// Timeout of a machine to get a Node. 0 disables the check.
         pub node_startup_timeout: Option<String>,
-        /// Template of a request to a remediation of another kind.
+        /// Template of a request to an external remediation controller.
         pub remediation_template: Option<ObjectReference>,
     }
 
-    /// A condition of a node that must not last.
+    /// A condition that makes a Node unhealthy after a timeout.
     pub struct UnhealthyCondition {
         /// Type of the condition.
         #[serde(rename = "type")]
         #[schemars(length(min = 1), extend("x-required" = true))]
         pub kind: String,
-        /// The bad status.
+        /// Status of the condition that is unhealthy.
         #[schemars(length(min = 1), extend("x-required" = true))]
         pub status: String,
-        /// How long it may last.
+        /// Time after which the status is unhealthy.
         #[schemars(extend("x-required" = true))]
         pub timeout: String,
     }
 
-    /// A condition of a machine that must not last.
+    /// A condition that makes a machine unhealthy after a timeout.
     pub struct UnhealthyMachineCondition {
         /// Type of the condition.
         #[serde(rename = "type")]
@@ -562,41 +562,41 @@ wire! {
             extend("x-required" = true, "x-kubernetes-validations" = [rule(r"!(self in ['Ready','Available','HealthCheckSucceeded','OwnerRemediated','ExternallyRemediated'])", "type must not be one of: Ready, Available, HealthCheckSucceeded, OwnerRemediated, ExternallyRemediated")])
         )]
         pub kind: String,
-        /// The bad status.
+        /// Status of the condition that is unhealthy.
         #[schemars(extend("x-required" = true))]
         pub status: Option<ConditionStatus>,
-        /// How long it may last.
+        /// Time after which the status is unhealthy.
         #[schemars(extend("x-required" = true))]
         pub timeout: String,
     }
 
-    /// Observed state of the checked machines.
+    /// Observed state of a MachineHealthCheck.
     pub struct MachineHealthCheckStatus {
-        /// Machines selected.
+        /// Number of selected machines.
         #[schemars(range(min = 0))]
         pub expected_machines: Option<i32>,
-        /// Healthy ones among them.
+        /// Number of selected machines that are healthy.
         #[schemars(range(min = 0))]
         pub current_healthy: Option<i32>,
-        /// How many more may be remediated.
+        /// Number of additional remediations that are allowed.
         #[schemars(range(min = 0))]
         pub remediations_allowed: Option<i32>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// Names of the machines selected.
+        /// Names of the selected machines.
         #[schemars(length(max = 10000), inner(length(min = 1, max = 253)))]
         pub targets: Vec<String>,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 
     /// Labels and annotations of objects created from a template.
     pub struct TemplateMeta {
-        /// Labels.
+        /// Labels of the objects.
         pub labels: BTreeMap<String, String>,
-        /// Annotations.
+        /// Annotations of the objects.
         pub annotations: BTreeMap<String, String>,
     }
 }

@@ -11,7 +11,7 @@ object!(IPAddress, "ipam.cluster.x-k8s.io" / "v1beta1", "IPAddress", "ipaddresse
 object!(IPAddressClaim, "ipam.cluster.x-k8s.io" / "v1beta1", "IPAddressClaim", "ipaddressclaims", Namespaced);
 
 wire! {
-    /// An address given out by a pool.
+    /// An IP address of a pool.
     pub struct IPAddress {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -19,18 +19,18 @@ wire! {
         pub spec: IPAddressSpec,
     }
 
-    /// An address that was given out.
+    /// Desired state of an IPAddress.
     pub struct IPAddressSpec {
-        /// Claim it was given to.
+        /// Claim of the address.
         #[schemars(extend("x-required" = true))]
         pub claim_ref: LocalObjectReference,
-        /// The pool of the address.
+        /// Pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: TypedLocalObjectReference,
-        /// The address.
+        /// IP address.
         #[schemars(length(min = 1, max = 39), extend("x-required" = true))]
         pub address: String,
-        /// Length of the network's prefix.
+        /// Prefix length of the network.
         #[schemars(schema_with = "crate::schema::integer", extend("x-required" = true))]
         pub prefix: Option<i64>,
         /// Gateway of the network.
@@ -38,7 +38,7 @@ wire! {
         pub gateway: String,
     }
 
-    /// Asks a pool for an address.
+    /// A claim of an IP address of a pool.
     pub struct IPAddressClaim {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -48,23 +48,23 @@ wire! {
         pub status: IPAddressClaimStatus,
     }
 
-    /// Asks for an address.
+    /// Desired state of an IPAddressClaim.
     pub struct IPAddressClaimSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63))]
         pub cluster_name: String,
-        /// The pool of the address.
+        /// Pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: TypedLocalObjectReference,
     }
 
-    /// Observed state of a claim.
+    /// Observed state of an IPAddressClaim.
     pub struct IPAddressClaimStatus {
-        /// The address that was given.
+        /// IPAddress of the claim.
         pub address_ref: LocalObjectReference,
         /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// Status in the words of the v1beta2 contract.
+        /// Status under the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 }

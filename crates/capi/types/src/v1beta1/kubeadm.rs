@@ -17,14 +17,14 @@ wire! {
         pub api_version: String,
         /// kind of kubeadm's configuration.
         pub kind: String,
-        /// The cluster's etcd.
+        /// Settings of etcd.
         pub etcd: Etcd,
-        /// Addresses inside the cluster; the cluster's own if absent.
+        /// Address ranges and domain of the cluster's network. Defaults to those of the Cluster.
         pub networking: Networking,
-        /// Kubernetes version; that of the machine if absent.
+        /// Kubernetes version. Defaults to that of the machine.
         #[schemars(length(min = 1, max = 256))]
         pub kubernetes_version: String,
-        /// Stable address of the control plane; the cluster's own endpoint if absent.
+        /// Stable endpoint of the control plane. Defaults to the endpoint of the cluster.
         #[schemars(length(min = 1, max = 512))]
         pub control_plane_endpoint: String,
         /// Settings of the API server.
@@ -56,11 +56,11 @@ wire! {
         pub cluster_name: String,
     }
 
-    /// The cluster's etcd: on its own nodes, or elsewhere.
+    /// Settings of etcd, local or external.
     pub struct Etcd {
-        /// Members on the control plane nodes.
+        /// Members run on the control plane nodes.
         pub local: Option<LocalEtcd>,
-        /// An etcd that already exists.
+        /// An existing etcd cluster.
         pub external: Option<ExternalEtcd>,
     }
 
@@ -75,43 +75,43 @@ wire! {
         /// Directory of the data.
         #[schemars(length(min = 1, max = 512))]
         pub data_dir: String,
-        /// Further command line flags, each name once.
+        /// Additional command line flags, with unique names.
         pub extra_args: BTreeMap<String, String>,
-        /// Further environment variables.
+        /// Additional environment variables.
         #[schemars(length(max = 100))]
         pub extra_envs: Vec<EnvVar>,
-        /// Further names in the server's certificate.
+        /// Additional subject alternative names of the server's certificate.
         #[serde(rename = "serverCertSANs")]
         #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
         pub server_cert_sans: Vec<String>,
-        /// Further names in the peer certificate.
+        /// Additional subject alternative names of the peer certificate.
         #[serde(rename = "peerCertSANs")]
         #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
         pub peer_cert_sans: Vec<String>,
     }
 
-    /// An etcd that already exists.
+    /// An existing etcd cluster.
     pub struct ExternalEtcd {
-        /// Addresses of its members.
+        /// Endpoints of the members.
         #[schemars(length(max = 50), inner(length(min = 1, max = 512)), extend("x-required" = true))]
         pub endpoints: Vec<String>,
-        /// File of its certificate authority.
+        /// Path of the certificate authority.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub ca_file: String,
-        /// File of the client certificate.
+        /// Path of the client certificate.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub cert_file: String,
-        /// File of the client key.
+        /// Path of the client key.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub key_file: String,
     }
 
-    /// Addresses inside the cluster.
+    /// Address ranges and domain of the cluster's network.
     pub struct Networking {
-        /// Range of services.
+        /// CIDR of services.
         #[schemars(length(min = 1, max = 1024))]
         pub service_subnet: String,
-        /// Range of pods.
+        /// CIDR of pods.
         #[schemars(length(min = 1, max = 1024))]
         pub pod_subnet: String,
         /// Domain name of services.
@@ -121,30 +121,30 @@ wire! {
 
     /// Settings of the API server.
     pub struct APIServer {
-        /// Further command line flags, each name once.
+        /// Additional command line flags, with unique names.
         pub extra_args: BTreeMap<String, String>,
-        /// Further directories of the host to mount.
+        /// Additional host path volumes.
         #[schemars(length(max = 100))]
         pub extra_volumes: Vec<HostPathMount>,
-        /// Further environment variables.
+        /// Additional environment variables.
         #[schemars(length(max = 100))]
         pub extra_envs: Vec<EnvVar>,
-        /// Further names in the API server's certificate.
+        /// Additional subject alternative names of the API server's certificate.
         #[serde(rename = "certSANs")]
         #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
         pub cert_sans: Vec<String>,
-        /// How long to wait for the API server.
+        /// Timeout of the API server's startup.
         pub timeout_for_control_plane: Option<String>,
     }
 
     /// Settings of a control plane component.
     pub struct ControlPlaneComponent {
-        /// Further command line flags, each name once.
+        /// Additional command line flags, with unique names.
         pub extra_args: BTreeMap<String, String>,
-        /// Further directories of the host to mount.
+        /// Additional host path volumes.
         #[schemars(length(max = 100))]
         pub extra_volumes: Vec<HostPathMount>,
-        /// Further environment variables.
+        /// Additional environment variables.
         #[schemars(length(max = 100))]
         pub extra_envs: Vec<EnvVar>,
     }
@@ -168,55 +168,55 @@ wire! {
         /// Bootstrap tokens to create.
         #[schemars(length(max = 100))]
         pub bootstrap_tokens: Vec<BootstrapToken>,
-        /// How the node presents itself to the cluster.
+        /// Registration of the node.
         pub node_registration: NodeRegistrationOptions,
         /// Address on which this node's API server listens.
         #[serde(rename = "localAPIEndpoint")]
         pub local_api_endpoint: LocalEndpoint,
-        /// Phases of kubeadm to leave out.
+        /// Phases of kubeadm to skip.
         #[schemars(length(max = 50), inner(length(min = 1, max = 256)))]
         pub skip_phases: Vec<String>,
-        /// Patches for what kubeadm writes.
+        /// Patches of the manifests that kubeadm writes.
         pub patches: Option<Patches>,
     }
 
-    /// A token with which nodes join.
+    /// A bootstrap token of joining nodes.
     pub struct BootstrapToken {
-        /// The token, `abcdef.0123456789abcdef`.
+        /// Token, in the form `abcdef.0123456789abcdef`.
         #[schemars(extend("x-required" = true))]
         pub token: String,
-        /// What it is for.
+        /// Description of the purpose.
         #[schemars(length(min = 1, max = 512))]
         pub description: String,
-        /// Lifetime.
+        /// Lifetime of the token.
         pub ttl: Option<String>,
-        /// When it expires; excludes `ttlSeconds`.
+        /// Expiry of the token. Mutually exclusive with `ttlSeconds`.
         pub expires: Option<Time>,
-        /// What it may be used for.
+        /// Usages of the token.
         #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
         pub usages: Vec<String>,
-        /// Groups that its bearer is in.
+        /// Groups of the token's user.
         #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
         pub groups: Vec<String>,
     }
 
-    /// How a node presents itself to the cluster.
+    /// Registration of a node.
     pub struct NodeRegistrationOptions {
-        /// Name of the node; the host's name if absent.
+        /// Name of the node. Defaults to the host name.
         #[schemars(length(min = 1, max = 253))]
         pub name: String,
         /// Socket of the container runtime.
         #[schemars(length(min = 1, max = 512))]
         pub cri_socket: String,
-        /// Initial taints; an empty list for none, absent for kubeadm's default.
+        /// Initial taints of the node. Defaults to those of kubeadm; an empty list means none.
         #[schemars(length(max = 100))]
         pub taints: Vec<Taint>,
         /// Extra arguments of the kubelet, with unique names.
         pub kubelet_extra_args: BTreeMap<String, String>,
-        /// Preflight errors that only warn.
+        /// Preflight errors that are reported as warnings.
         #[schemars(length(max = 50), inner(length(min = 1, max = 512)))]
         pub ignore_preflight_errors: Vec<String>,
-        /// When images are pulled.
+        /// Pull policy of images.
         pub image_pull_policy: Option<PullPolicy>,
         /// Whether images are pulled one after another.
         pub image_pull_serial: Option<bool>,
@@ -224,14 +224,14 @@ wire! {
 
     /// Address on which a node's API server listens.
     pub struct LocalEndpoint {
-        /// Address it advertises.
+        /// IP address that the API server advertises.
         #[schemars(length(min = 1, max = 39))]
         pub advertise_address: String,
-        /// Port it listens on.
+        /// Port that the API server listens on.
         pub bind_port: Option<i32>,
     }
 
-    /// Where patches are.
+    /// Location of the patches.
     pub struct Patches {
         /// Directory with files named `target[suffix][+patchtype].extension`.
         #[schemars(length(min = 1, max = 512))]
@@ -244,19 +244,19 @@ wire! {
         pub api_version: String,
         /// kind of kubeadm's configuration.
         pub kind: String,
-        /// How the node presents itself to the cluster.
+        /// Registration of the node.
         pub node_registration: NodeRegistrationOptions,
-        /// File of the cluster's certificate authority.
+        /// Path of the cluster's certificate authority.
         #[schemars(length(min = 1, max = 512))]
         pub ca_cert_path: String,
-        /// How the cluster is found and trusted.
+        /// Discovery of the cluster.
         pub discovery: Discovery,
-        /// Joins as a control plane node.
+        /// Settings of a joining control plane node.
         pub control_plane: Option<JoinControlPlane>,
-        /// Phases of kubeadm to leave out.
+        /// Phases of kubeadm to skip.
         #[schemars(length(max = 50), inner(length(min = 1, max = 256)))]
         pub skip_phases: Vec<String>,
-        /// Patches for what kubeadm writes.
+        /// Patches of the manifests that kubeadm writes.
         pub patches: Option<Patches>,
     }
 
@@ -267,36 +267,36 @@ wire! {
         pub local_api_endpoint: LocalEndpoint,
     }
 
-    /// How a joining node finds and trusts the cluster.
+    /// Discovery of the cluster by a joining node.
     pub struct Discovery {
-        /// By a token.
+        /// Discovery by a bootstrap token.
         pub bootstrap_token: Option<BootstrapTokenDiscovery>,
-        /// By a kubeconfig file.
+        /// Discovery by a kubeconfig file.
         pub file: Option<FileDiscovery>,
         /// Token for the kubelet's TLS bootstrap, if it differs.
         #[schemars(length(min = 1, max = 512))]
         pub tls_bootstrap_token: String,
-        /// How long finding the cluster may take.
+        /// Timeout of the discovery.
         pub timeout: Option<String>,
     }
 
-    /// Finds the cluster by a token.
+    /// Discovery of the cluster by a bootstrap token.
     pub struct BootstrapTokenDiscovery {
-        /// The token.
+        /// Bootstrap token.
         #[schemars(length(min = 1, max = 512))]
         pub token: String,
-        /// Address of an API server.
+        /// Endpoint of an API server.
         #[schemars(length(min = 1, max = 512))]
         pub api_server_endpoint: String,
         /// Hashes of acceptable certificate authorities.
         #[schemars(length(max = 100), inner(length(min = 1, max = 512)))]
         pub ca_cert_hashes: Vec<String>,
-        /// Trusts any certificate authority.
+        /// Whether verification of the certificate authority is skipped.
         #[serde(rename = "unsafeSkipCAVerification")]
         pub unsafe_skip_ca_verification: Option<bool>,
     }
 
-    /// Finds the cluster by a kubeconfig file.
+    /// Discovery of the cluster by a kubeconfig file.
     pub struct FileDiscovery {
         /// Path or URL of the file.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
@@ -307,14 +307,14 @@ wire! {
 
     /// Contents of a kubeconfig file.
     pub struct FileDiscoveryKubeConfig {
-        /// How to reach the cluster; found out if absent.
+        /// Connection to the cluster. Discovered if absent.
         pub cluster: Option<KubeConfigCluster>,
-        /// How to authenticate.
+        /// Credentials of the user.
         #[schemars(extend("x-required" = true))]
         pub user: KubeConfigUser,
     }
 
-    /// How a kubeconfig file reaches a cluster.
+    /// Connection to a cluster in a kubeconfig file.
     pub struct KubeConfigCluster {
         /// Address of the API server.
         #[schemars(length(min = 1, max = 512))]
@@ -322,35 +322,35 @@ wire! {
         /// Name expected in the server's certificate.
         #[schemars(length(min = 1, max = 512))]
         pub tls_server_name: String,
-        /// Trusts any server.
+        /// Whether verification of the server is skipped.
         #[serde(rename = "insecureSkipTLSVerify")]
         pub insecure_skip_tls_verify: Option<bool>,
         /// Certificate authority, PEM in base64.
         #[schemars(length(min = 1, max = 51200), extend("format" = "byte"))]
         pub certificate_authority_data: String,
-        /// Proxy to go through.
+        /// URL of the proxy.
         #[serde(rename = "proxyURL")]
         #[schemars(length(min = 1, max = 512))]
         pub proxy_url: String,
     }
 
-    /// How a kubeconfig file authenticates.
+    /// Credentials in a kubeconfig file.
     pub struct KubeConfigUser {
-        /// By a plug-in of the client.
+        /// Auth provider plugin of the client.
         pub auth_provider: Option<KubeConfigAuthProvider>,
-        /// By a program.
+        /// Exec credential plugin.
         pub exec: Option<KubeConfigAuthExec>,
     }
 
-    /// A program that gives credentials.
+    /// An exec credential plugin.
     pub struct KubeConfigAuthExec {
-        /// The program.
+        /// Command of the plugin.
         #[schemars(length(min = 1, max = 1024), extend("x-required" = true))]
         pub command: String,
-        /// Its arguments.
+        /// Arguments of the command.
         #[schemars(length(max = 100), inner(length(min = 1, max = 512)))]
         pub args: Vec<String>,
-        /// Its environment, beside that of the caller.
+        /// Environment variables in addition to those of the caller.
         #[schemars(length(max = 100))]
         pub env: Vec<KubeConfigAuthExecEnv>,
         /// API version of the plugin.

@@ -13,7 +13,7 @@ use crate::wire::wire;
 wire! {
     /// Desired topology of a cluster with a ClusterClass.
     pub struct Topology {
-        /// The ClusterClass.
+        /// Reference to the ClusterClass.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
         pub class: String,
         /// Namespace of the ClusterClass; the cluster's own if absent.
@@ -24,9 +24,9 @@ wire! {
         pub version: String,
         /// No longer used.
         pub rollout_after: Option<Time>,
-        /// Control plane.
+        /// Settings of the control plane.
         pub control_plane: ControlPlaneTopology,
-        /// Workers.
+        /// Settings of the workers.
         pub workers: Option<WorkersTopology>,
         /// Values of the ClusterClass's variables.
         #[schemars(
@@ -42,15 +42,15 @@ wire! {
         pub metadata: TemplateMeta,
         /// Number of machines.
         pub replicas: Option<i32>,
-        /// When and how machines are replaced.
+        /// Settings of rollouts.
         pub rollout: ControlPlaneTopologyRolloutSpec,
         /// Health check of the machines.
         pub machine_health_check: Option<MachineHealthCheckTopology>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -58,7 +58,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
@@ -70,7 +70,7 @@ wire! {
 
     /// Health check of machines of a topology.
     pub struct MachineHealthCheckTopology {
-        /// Whether this is in force.
+        /// Whether this is enabled.
         pub enable: Option<bool>,
         /// Conditions of the node, any of which makes the machine unhealthy.
         #[schemars(length(max = 100))]
@@ -78,14 +78,14 @@ wire! {
         /// Conditions of the machine, any of which makes it unhealthy.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub unhealthy_machine_conditions: Vec<UnhealthyMachineCondition>,
-        /// Remediate only while at most this many, or this share, are unhealthy.
+        /// Remediation is allowed while at most this number or percentage of machines is unhealthy.
         pub max_unhealthy: Option<IntOrString>,
-        /// Remediate only while the number of unhealthy machines lies in this range, such as `[3-5]`.
+        /// Remediation is allowed while the number of unhealthy machines is in this range, such as `[3-5]`.
         #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
         pub unhealthy_range: Option<String>,
-        /// How long a machine may take to get a node; 0 disables the check.
+        /// Timeout of a machine to get a Node. 0 disables the check.
         pub node_startup_timeout: Option<String>,
-        /// Template of a request to a remediation of another kind.
+        /// Template of a request to an external remediation controller.
         pub remediation_template: Option<ObjectReference>,
     }
 
@@ -114,13 +114,13 @@ wire! {
 
     /// Workers of a cluster with a ClusterClass.
     pub struct WorkersTopology {
-        /// Groups of machines.
+        /// MachineDeployments of the cluster.
         #[schemars(
             length(max = 2000),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
         )]
         pub machine_deployments: Vec<MachineDeploymentTopology>,
-        /// Pools that the infrastructure scales itself.
+        /// MachinePools of the cluster.
         #[schemars(
             length(max = 2000),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -128,14 +128,14 @@ wire! {
         pub machine_pools: Vec<MachinePoolTopology>,
     }
 
-    /// A group of worker machines.
+    /// A MachineDeployment of a topology.
     pub struct MachineDeploymentTopology {
         /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
         /// Class within the ClusterClass.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub class: String,
-        /// Name of the group, unique in the cluster.
+        /// Name of the MachineDeployment in the topology, unique in the cluster.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub name: String,
         /// Failure domain for the machines.
@@ -145,11 +145,11 @@ wire! {
         pub replicas: Option<i32>,
         /// Health check of the machines.
         pub machine_health_check: Option<MachineHealthCheckTopology>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -157,17 +157,17 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         pub min_ready_seconds: Option<i32>,
-        /// Further conditions a machine needs to count as ready.
+        /// Additional conditions that must be met for a machine to be ready.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
         )]
         pub readiness_gates: Vec<MachineReadinessGate>,
-        /// When and how machines are replaced.
+        /// Settings of rollouts.
         pub rollout: ControlPlaneTopologyRolloutSpec,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub strategy: Option<MachineDeploymentStrategy>,
         /// Values of variables for this part of the topology.
         pub variables: Option<TopologyVariables>,
@@ -186,11 +186,11 @@ wire! {
         /// Failure domains to use.
         #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
         pub failure_domains: Vec<String>,
-        /// How long draining the node may take; 0 or absent waits without limit.
+        /// Timeout of draining the Node. 0 or absent means no timeout.
         pub node_drain_timeout: Option<String>,
-        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        /// Timeout of waiting for volumes to be detached. 0 or absent means no timeout.
         pub node_volume_detach_timeout: Option<String>,
-        /// How long deleting the Node may be retried; 0 retries without limit.
+        /// Timeout of deleting the Node. 0 means no timeout.
         pub node_deletion_timeout: Option<String>,
         /// Taints for the nodes of the machines.
         #[schemars(
@@ -198,7 +198,7 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
         )]
         pub taints: Vec<MachineTaint>,
-        /// How long a machine must stay ready before it counts as available.
+        /// Seconds that a machine must be ready to be available.
         pub min_ready_seconds: Option<i32>,
         /// Number of machines.
         pub replicas: Option<i32>,
