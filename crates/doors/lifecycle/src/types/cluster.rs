@@ -17,7 +17,7 @@ fn any_object(_: &mut SchemaGenerator) -> Schema {
 }
 
 wire! {
-    /// A cluster of the lifecycle API.
+    /// A cluster of EKS Anywhere's API.
     pub struct Cluster {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -31,17 +31,17 @@ wire! {
     pub struct ClusterSpec {
         /// Kubernetes minor version, such as `1.33`.
         pub kubernetes_version: String,
-        /// The control plane.
+        /// Settings of the control plane.
         pub control_plane_configuration: ControlPlaneConfiguration,
-        /// Groups of worker nodes.
+        /// Worker node groups.
         pub worker_node_group_configurations: Vec<WorkerNodeGroupConfiguration>,
-        /// The datacenter; a CloudStackDatacenterConfig in the same namespace.
+        /// CloudStackDatacenterConfig of the cluster, in the same namespace.
         pub datacenter_ref: Ref,
         /// Not supported.
         pub identity_provider_refs: Vec<Ref>,
         /// Not supported: apply manifests with any GitOps tool.
         pub git_ops_ref: Option<Ref>,
-        /// Pods, Services and the CNI.
+        /// Settings of the network: Pods, Services and CNI.
         pub cluster_network: ClusterNetwork,
         /// Not supported: etcd runs on the control plane machines.
         #[schemars(schema_with = "any_object")]
@@ -50,7 +50,7 @@ wire! {
         pub proxy_configuration: Option<ProxyConfiguration>,
         /// Mirror of container registries.
         pub registry_mirror_configuration: Option<RegistryMirrorConfiguration>,
-        /// The cluster that manages this one.
+        /// Management cluster of this cluster.
         pub management_cluster: ManagementCluster,
         /// Not supported.
         #[schemars(schema_with = "any_object")]
@@ -58,40 +58,40 @@ wire! {
         /// Not supported, except `disable: true`.
         #[schemars(schema_with = "any_object")]
         pub packages: Option<Value>,
-        /// Release of EKS Anywhere; kept, and without effect here.
+        /// Bundles of EKS Anywhere. Accepted and ignored.
         #[schemars(schema_with = "any_object")]
         pub bundles_ref: Option<Value>,
-        /// Release of EKS Anywhere; kept, and without effect here.
+        /// Version of EKS Anywhere. Accepted and ignored.
         pub eksa_version: Option<String>,
-        /// Replacement of unhealthy machines.
+        /// Health check and remediation of machines.
         pub machine_health_check: Option<MachineHealthCheckConfiguration>,
-        /// Encryption of resources in etcd by KMS plug-ins.
+        /// Encryption at rest with KMS plugins.
         pub etcd_encryption: Vec<EtcdEncryption>,
-        /// Licence of EKS Anywhere; kept, and without effect here.
+        /// License of EKS Anywhere. Accepted and ignored.
         pub license_token: String,
     }
 
-    /// The control plane.
+    /// Settings of the control plane.
     pub struct ControlPlaneConfiguration {
-        /// Number of machines; odd.
+        /// Number of machines. Must be odd.
         pub count: i32,
-        /// Where the API server is reached.
+        /// Endpoint of the API server.
         pub endpoint: Option<Endpoint>,
-        /// The machines; a CloudStackMachineConfig in the same namespace.
+        /// CloudStackMachineConfig of the machines, in the same namespace.
         pub machine_group_ref: Option<Ref>,
-        /// Taints of the nodes; kubeadm's if empty.
+        /// Taints of the Nodes. Defaults to those of kubeadm.
         pub taints: Vec<Taint>,
-        /// Labels of the nodes.
+        /// Labels of the Nodes.
         pub labels: BTreeMap<String, String>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub upgrade_rollout_strategy: Option<UpgradeRolloutStrategy>,
         /// Not supported on CloudStack.
         pub skip_load_balancer_deployment: bool,
-        /// Further names and addresses in the API server's certificate.
+        /// Additional subject alternative names of the API server's certificate.
         pub cert_sans: Vec<String>,
-        /// Replacement of unhealthy control plane machines.
+        /// Health check and remediation of control plane machines.
         pub machine_health_check: Option<MachineHealthCheckConfiguration>,
-        /// Further flags of the API server.
+        /// Additional command line flags of the API server.
         pub api_server_extra_args: BTreeMap<String, String>,
         /// Fields of the kubelet's configuration.
         #[schemars(schema_with = "any_object")]
@@ -103,109 +103,109 @@ wire! {
         pub skip_admission_for_system_resources: Option<bool>,
     }
 
-    /// Where the API server is reached.
+    /// Endpoint of the API server.
     pub struct Endpoint {
-        /// Address or name, with an optional port; 6443 without.
+        /// Host name or IP address, with an optional port. The port defaults to 6443.
         pub host: String,
     }
 
-    /// A group of worker nodes.
+    /// A worker node group.
     pub struct WorkerNodeGroupConfiguration {
         /// Name of the group, unique in the cluster.
         pub name: String,
         /// Number of machines.
         pub count: Option<i32>,
-        /// Bounds for an autoscaler, which then sets the number of machines.
+        /// Limits for an autoscaler, which sets the number of machines.
         pub autoscaling_configuration: Option<AutoscalingConfiguration>,
-        /// The machines; a CloudStackMachineConfig in the same namespace.
+        /// CloudStackMachineConfig of the machines, in the same namespace.
         pub machine_group_ref: Option<Ref>,
         /// Taints of the nodes.
         pub taints: Vec<Taint>,
         /// Labels of the nodes.
         pub labels: BTreeMap<String, String>,
-        /// How machines are replaced.
+        /// Strategy of rollouts.
         pub upgrade_rollout_strategy: Option<UpgradeRolloutStrategy>,
-        /// Kubernetes minor version of this group; the cluster's if empty.
+        /// Kubernetes minor version of the group. Defaults to that of the cluster.
         pub kubernetes_version: Option<String>,
-        /// Replacement of unhealthy machines of the group.
+        /// Health check and remediation of the group's machines.
         pub machine_health_check: Option<MachineHealthCheckConfiguration>,
         /// Fields of the kubelet's configuration.
         #[schemars(schema_with = "any_object")]
         pub kubelet_configuration: Option<Value>,
-        /// Not supported on CloudStack: machines are spread over the availability zones.
+        /// Not supported on CloudStack: machines are spread across the availability zones.
         pub failure_domains: Vec<String>,
     }
 
-    /// Bounds for an autoscaler.
+    /// Limits for an autoscaler.
     pub struct AutoscalingConfiguration {
-        /// Least number of machines.
+        /// Minimum number of machines.
         pub min_count: i32,
-        /// Greatest number of machines.
+        /// Maximum number of machines.
         pub max_count: i32,
     }
 
-    /// How machines are replaced.
+    /// Strategy of rollouts.
     pub struct UpgradeRolloutStrategy {
-        /// `RollingUpdate`.
+        /// Type of the strategy: `RollingUpdate`.
         #[serde(rename = "type")]
         pub kind: String,
-        /// Pace of a rolling update.
+        /// Settings of a rolling update.
         pub rolling_update: Option<RollingUpdate>,
     }
 
-    /// When machines count as unhealthy, and when they are replaced.
+    /// Health check and remediation of machines.
     pub struct MachineHealthCheckConfiguration {
-        /// How long a machine may take to become a node, such as `10m0s`.
+        /// Timeout of a machine to get a Node, such as `10m0s`.
         pub node_startup_timeout: Option<String>,
-        /// How long a node may be unhealthy, such as `5m0s`.
+        /// Time after which an unhealthy machine is replaced, such as `5m0s`.
         pub unhealthy_machine_timeout: Option<String>,
-        /// Machines are replaced while at most this many are unhealthy.
+        /// Remediation is allowed while at most this number or percentage of machines is unhealthy.
         pub max_unhealthy: Option<IntOrString>,
     }
 
-    /// Pods, Services and the CNI.
+    /// Settings of the network: Pods, Services and CNI.
     pub struct ClusterNetwork {
-        /// Addresses of Pods; one range.
+        /// Address range of Pods; exactly one.
         pub pods: Ranges,
-        /// Addresses of Services; one range.
+        /// Address range of Services; exactly one.
         pub services: Ranges,
-        /// The older form of `cniConfig`.
+        /// Deprecated: replaced by `cniConfig`.
         pub cni: String,
-        /// The CNI and its settings.
+        /// CNI with its settings.
         pub cni_config: Option<CniConfig>,
-        /// DNS of the nodes.
+        /// DNS settings of the Nodes.
         pub dns: Dns,
-        /// Addresses of nodes.
+        /// Address settings of the Nodes.
         pub nodes: Option<Nodes>,
     }
 
-    /// Ranges of addresses.
+    /// Address ranges in CIDR notation.
     pub struct Ranges {
-        /// CIDRs.
+        /// Address ranges in CIDR notation.
         pub cidr_blocks: Vec<String>,
     }
 
-    /// DNS of the nodes.
+    /// DNS settings of the Nodes.
     pub struct Dns {
-        /// The resolver configuration that kubelets hand to Pods.
+        /// Resolver configuration that kubelets pass to Pods.
         pub resolv_conf: Option<ResolvConf>,
     }
 
     /// A resolver configuration.
     pub struct ResolvConf {
-        /// Its path on the node.
+        /// Path of the file on the Node.
         pub path: String,
     }
 
-    /// Addresses of nodes.
+    /// Address settings of the Nodes.
     pub struct Nodes {
-        /// Mask of each node's share of the Pods' addresses.
+        /// Mask size of each Node's Pod CIDR.
         pub cidr_mask_size: Option<i32>,
     }
 
-    /// The CNI.
+    /// CNI with its settings.
     pub struct CniConfig {
-        /// Cilium.
+        /// Settings of Cilium.
         pub cilium: Option<Cilium>,
         /// Not supported on CloudStack.
         #[schemars(schema_with = "any_object")]
@@ -214,23 +214,23 @@ wire! {
 
     /// Settings of Cilium.
     pub struct Cilium {
-        /// `default`, `always` or `never`.
+        /// Policy enforcement mode: `default`, `always` or `never`.
         pub policy_enforcement_mode: String,
         /// Interfaces whose traffic is masqueraded.
         pub egress_masquerade_interfaces: String,
-        /// Leave the CNI to somebody else.
+        /// Whether Cilium is managed externally.
         pub skip_upgrade: Option<bool>,
-        /// `overlay` or `direct`.
+        /// Routing mode: `overlay` or `direct`.
         pub routing_mode: String,
-        /// Range that is routed natively.
+        /// CIDR that is routed natively.
         #[serde(rename = "ipv4NativeRoutingCIDR")]
         pub ipv4_native_routing_cidr: String,
-        /// Range that is routed natively.
+        /// CIDR that is routed natively.
         #[serde(rename = "ipv6NativeRoutingCIDR")]
         pub ipv6_native_routing_cidr: String,
         /// Whether other CNIs are removed from nodes.
         pub cni_exclusive: Option<bool>,
-        /// Further values of the chart.
+        /// Additional values of the Helm chart.
         #[schemars(schema_with = "any_object")]
         pub helm_values: Option<Value>,
     }
@@ -251,86 +251,86 @@ wire! {
         pub endpoint: String,
         /// Port of the mirror.
         pub port: String,
-        /// Registries and where they are in the mirror; `public.ecr.aws` at the root if empty.
+        /// Namespaces of the mirror by registry. If empty, the root of the mirror serves `public.ecr.aws`.
         pub oci_namespaces: Vec<OciNamespace>,
-        /// Certificate of the authority that signed the mirror's certificate, as PEM.
+        /// CA certificate of the mirror, as PEM.
         pub ca_cert_content: String,
-        /// The mirror asks for the credentials in Secret `registry-credentials`.
+        /// Whether the mirror requires the credentials in Secret `registry-credentials`.
         pub authenticate: bool,
-        /// Do not check the mirror's certificate.
+        /// Whether verification of the mirror's certificate is skipped.
         pub insecure_skip_verify: bool,
     }
 
-    /// A registry in a mirror.
+    /// A registry and its namespace in a mirror.
     pub struct OciNamespace {
-        /// The registry.
+        /// Host of the registry.
         pub registry: String,
-        /// Its place in the mirror.
+        /// Namespace of the registry in the mirror.
         pub namespace: String,
     }
 
-    /// The cluster that manages another.
+    /// Management cluster of a cluster.
     pub struct ManagementCluster {
-        /// Its name; the cluster's own name means that it manages itself.
+        /// Name of the management cluster; the cluster's own name if it is self-managed.
         pub name: String,
     }
 
-    /// Encryption of resources in etcd.
+    /// Encryption at rest of some resources.
     pub struct EtcdEncryption {
-        /// What is encrypted.
+        /// Resources to encrypt.
         pub resources: Vec<String>,
-        /// How it is encrypted.
+        /// Encryption providers.
         pub providers: Vec<EtcdEncryptionProvider>,
     }
 
-    /// A provider of encryption.
+    /// An encryption provider.
     pub struct EtcdEncryptionProvider {
-        /// A KMS plug-in.
+        /// KMS plugin.
         pub kms: Option<Kms>,
     }
 
-    /// A KMS plug-in.
+    /// A KMS plugin.
     pub struct Kms {
-        /// Number of keys in memory.
+        /// Maximum number of cached keys.
         pub cachesize: Option<i32>,
-        /// Name of the plug-in.
+        /// Name of the plugin.
         pub name: String,
-        /// Its socket, `unix:///…`.
+        /// Socket of the plugin, `unix:///…`.
         pub socket_listen_address: String,
-        /// How long a call may take.
+        /// Timeout of calls to the plugin.
         pub timeout: Option<String>,
     }
 
     /// Observed state of a cluster.
     pub struct ClusterStatus {
-        /// Why it cannot be reconciled.
+        /// Message of the error that blocks reconciliation.
         pub failure_message: Option<String>,
-        /// One word for that.
+        /// Reason of the error that blocks reconciliation.
         pub failure_reason: Option<String>,
-        /// Observed aspects of the cluster, one per type.
+        /// Conditions of the cluster, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// The generation that was applied in full.
+        /// Generation that is fully reconciled.
         pub reconciled_generation: i64,
-        /// Sum of the generations of the configs that were applied with it.
+        /// Sum of the generations of the reconciled configs.
         pub children_reconciled_generation: i64,
-        /// The generation that this status is about.
+        /// Generation of the object that this status describes.
         pub observed_generation: i64,
     }
 }
 
 record! {
-    /// Pace of a rolling update.
+    /// Settings of a rolling update.
     pub struct RollingUpdate {
         required {
-            /// Machines above the count during a rollout.
+            /// Maximum number of machines above the count during a rollout.
             pub max_surge: i32,
         }
         optional {
-            /// Machines below the count during a rollout; workers only.
+            /// Maximum number of machines below the count during a rollout. Workers only.
             pub max_unavailable: i32,
         }
     }

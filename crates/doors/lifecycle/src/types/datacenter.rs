@@ -12,7 +12,7 @@ object!(
 );
 
 wire! {
-    /// Where clusters are on CloudStack.
+    /// Configuration of CloudStack zones.
     pub struct CloudStackDatacenterConfig {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -22,60 +22,60 @@ wire! {
         pub status: CloudStackDatacenterConfigStatus,
     }
 
-    /// Where clusters are on CloudStack.
+    /// Desired state of a CloudStackDatacenterConfig.
     pub struct CloudStackDatacenterConfigSpec {
-        /// Zones with their networks; machines are spread over them.
+        /// Zones with their networks. Machines are spread across them.
         pub availability_zones: Vec<CloudStackAvailabilityZone>,
-        /// The older form: domain of all zones.
+        /// Deprecated: domain of all zones.
         pub domain: String,
-        /// The older form: zones.
+        /// Deprecated: zones. Replaced by `availabilityZones`.
         pub zones: Vec<CloudStackZone>,
-        /// The older form: account of all zones.
+        /// Deprecated: account of all zones.
         pub account: String,
-        /// The older form: URL of the API.
+        /// Deprecated: URL of the CloudStack API.
         pub management_api_endpoint: String,
     }
 
-    /// A zone, as an account sees it.
+    /// A zone with the account that uses it.
     pub struct CloudStackAvailabilityZone {
-        /// Name, unique in the datacenter; a label of nodes.
+        /// Name of the availability zone, unique in the datacenter. Also a label of the Nodes.
         #[schemars(extend("x-required" = true))]
         pub name: String,
-        /// Name of the Secret in namespace `eksa-system` with the keys of the API.
+        /// Name of the Secret with the API credentials, in namespace `eksa-system`.
         #[schemars(extend("x-required" = true))]
         pub credentials_ref: String,
-        /// The zone.
+        /// Zone in CloudStack.
         #[schemars(extend("x-required" = true))]
         pub zone: CloudStackZone,
         /// Path of the account's domain without `ROOT/`.
         pub domain: String,
-        /// The account.
+        /// Account that owns the resources.
         pub account: String,
-        /// URL of the API; equal to `api-url` of the Secret.
+        /// URL of the CloudStack API. Must equal `api-url` of the Secret.
         #[schemars(extend("x-required" = true))]
         pub management_api_endpoint: String,
     }
 
-    /// A zone and the network of its machines.
+    /// A zone with the network of its machines.
     pub struct CloudStackZone {
         /// Id of the zone.
         pub id: String,
         /// Name of the zone.
         pub name: String,
-        /// The network.
+        /// Network of the machines.
         #[schemars(extend("x-required" = true))]
         pub network: super::ResourceIdentifier,
     }
 
-    /// Observed state of a datacenter.
+    /// Observed state of a CloudStackDatacenterConfig.
     pub struct CloudStackDatacenterConfigStatus {
-        /// CloudStack has everything that the spec names.
+        /// Whether CloudStack has all resources that the spec references.
         pub spec_valid: bool,
-        /// The generation that this status is about.
+        /// Generation of the object that this status describes.
         pub observed_generation: i64,
-        /// What is wrong, if something is.
+        /// Message of the error, if any.
         pub failure_message: Option<String>,
-        /// Observed aspects, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])

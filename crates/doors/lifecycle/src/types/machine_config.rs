@@ -16,7 +16,7 @@ object!(
 );
 
 wire! {
-    /// What machines are made of.
+    /// Configuration of CloudStack instances.
     pub struct CloudStackMachineConfig {
         /// Standard object metadata.
         pub metadata: ObjectMeta,
@@ -26,42 +26,42 @@ wire! {
         pub status: CloudStackMachineConfigStatus,
     }
 
-    /// What machines are made of.
+    /// Desired state of a CloudStackMachineConfig.
     pub struct CloudStackMachineConfigSpec {
-        /// Image; its name contains the Kubernetes version.
+        /// Template of the instances. Its name contains the Kubernetes version.
         #[schemars(extend("x-required" = true))]
         pub template: ResourceIdentifier,
-        /// Processors and memory.
+        /// Service offering: CPUs and memory.
         #[schemars(extend("x-required" = true))]
         pub compute_offering: ResourceIdentifier,
-        /// A data disk.
+        /// Data disk of the instances.
         pub disk_offering: Option<CloudStackDiskOffering>,
-        /// Users that are made on machines; the first one is used.
+        /// Users to create on the machines; only the first is used.
         pub users: Vec<UserConfiguration>,
-        /// `pro`, `anti` or `no`.
+        /// Affinity of the machines: `pro`, `anti` or `no`.
         pub affinity: String,
-        /// Affinity groups that exist.
+        /// Ids of existing affinity groups.
         pub affinity_group_ids: Vec<String>,
-        /// Settings of the virtual machines.
+        /// Details of the instances.
         pub user_custom_details: BTreeMap<String, String>,
-        /// Folders that are moved to another disk: path to path.
+        /// Directories that are moved to another disk, as a map of paths.
         pub symlinks: BTreeMap<String, String>,
     }
 
     /// A data disk.
     pub struct CloudStackDiskOffering {
-        /// Id of the offering.
+        /// Id of the disk offering.
         pub id: String,
-        /// Name of the offering.
+        /// Name of the disk offering.
         pub name: String,
-        /// Gigabytes, if the offering leaves that open.
+        /// Size in gigabytes, for disk offerings of custom size.
         #[serde(rename = "customSizeInGB")]
         pub custom_size_in_gb: i64,
-        /// Where it is mounted.
+        /// Path where the disk is mounted.
         pub mount_path: String,
-        /// Its device.
+        /// Device of the disk.
         pub device: String,
-        /// Its file system.
+        /// File system of the disk.
         pub filesystem: String,
         /// Label of the file system.
         pub label: String,
@@ -71,15 +71,15 @@ wire! {
     pub struct UserConfiguration {
         /// Name of the user.
         pub name: String,
-        /// Public keys for SSH; the first one is used.
+        /// Authorized SSH public keys; only the first is used.
         pub ssh_authorized_keys: Vec<String>,
     }
 
-    /// Observed state of a machine config.
+    /// Observed state of a CloudStackMachineConfig.
     pub struct CloudStackMachineConfigStatus {
-        /// CloudStack has everything that the spec names.
+        /// Whether CloudStack has all resources that the spec references.
         pub spec_valid: Option<bool>,
-        /// What is wrong, if something is.
+        /// Message of the error, if any.
         pub failure_message: Option<String>,
         /// The generation that this status is about.
         pub observed_generation: i64,

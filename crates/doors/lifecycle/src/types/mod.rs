@@ -11,7 +11,7 @@ pub use machine_config::*;
 use capstan_capi_types::wire::wire;
 
 wire! {
-    /// Names an object by kind and name.
+    /// Reference to an object by kind and name.
     pub struct Ref {
         /// Kind of the object.
         pub kind: String,
@@ -19,11 +19,11 @@ wire! {
         pub name: String,
     }
 
-    /// Something in CloudStack, by id or by name.
+    /// Reference to a CloudStack resource, by id or by name.
     pub struct ResourceIdentifier {
-        /// Its id.
+        /// Id of the resource.
         pub id: String,
-        /// Its name.
+        /// Name of the resource.
         pub name: String,
     }
 }
