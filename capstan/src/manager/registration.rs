@@ -75,7 +75,6 @@ impl WebhookAddress {
     }
 }
 
-/// Paths of the webhooks.
 pub mod path {
     pub const DEFAULT: &str = "/default";
     pub const VALIDATE: &str = "/validate";

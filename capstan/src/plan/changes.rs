@@ -106,7 +106,6 @@ fn overlay(object: &mut Value, manifest: &Value) {
     }
 }
 
-/// The changes of patches.
 pub async fn of_patches(management: &Management, patches: &[change::Change]) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for patch in patches {

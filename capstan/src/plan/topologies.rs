@@ -105,7 +105,6 @@ pub fn referring<'a>(
     classes.into_iter().filter(|class| refers_to(class, named)).map(key_of)
 }
 
-/// The class of a cluster.
 pub fn class_of(cluster: &Value) -> Option<Key> {
     Topology::of(cluster).map(|topology| topology.class_key())
 }

@@ -54,7 +54,6 @@ pub struct Parsed {
 #[error("{0}")]
 pub struct BadUserData(pub String);
 
-/// Reads user data.
 pub fn read(bytes: &[u8], metadata: &Metadata) -> Result<Parsed, BadUserData> {
     let bytes = decompressed(bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| unhandled())?;

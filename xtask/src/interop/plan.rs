@@ -252,7 +252,6 @@ impl Plan {
         names.into_iter().map(String::from).collect()
     }
 
-    /// Prints the plan.
     pub fn print(&self) {
         let mut rows = vec![["suite", "estimate", "why"].map(String::from).to_vec()];
         for Chosen { candidate, why } in &self.chosen {

@@ -39,7 +39,6 @@ impl ClusterKubeconfigs {
 pub enum Observed {
     /// Somebody else makes it, it cannot be made yet, or it exists.
     NotNeeded,
-    /// It is missing.
     Missing {
         /// The Secret with the cluster's CA.
         authority: Option<Box<Secret>>,

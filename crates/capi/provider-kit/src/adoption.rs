@@ -32,7 +32,6 @@ pub struct CredentialRef {
 
 /// Controllers that read clouds and change nothing there: commands that would are refused before they are sent.
 pub trait Observer: Send + Sync {
-    /// Adds the controllers.
     fn add_controllers(&self, runtime: &mut Runtime);
 
     /// The refused commands with their parameters, each once, in order. Contains no secrets.

@@ -62,7 +62,6 @@ impl BootDataError {
 }
 
 impl BootData {
-    /// Observes the boot data in a Secret.
     pub async fn observe(secret: &Key, view: &View) -> Result<Self, BootDataError> {
         Ok(boot_data(secret, view).await?.0)
     }

@@ -59,7 +59,6 @@ impl<'a> Failure<'a> {
         vec![format!("capstan scale {} -n {} {part}", self.cluster, self.namespace)]
     }
 
-    /// Replaces the machine.
     pub fn replace_machine(&self) -> Vec<String> {
         let delete = |name| format!("capstan delete machine {name} -n {} --yes", self.namespace);
         self.machine.map(delete).into_iter().collect()

@@ -28,7 +28,6 @@ pub struct InText {
 }
 
 impl InText {
-    /// The description with the mark.
     pub fn with(&self, description: &str, mark: &str) -> String {
         format!("{description}{}{mark}", self.prefix)
     }

@@ -46,7 +46,6 @@ pub enum ExtensionError {
     /// It is not known yet which hooks a server answers.
     #[error("handlers of ExtensionConfig {0} are not discovered yet")]
     NotDiscovered(String),
-    /// The call failed.
     #[error("failed to call extension handler {handler:?}: {why}")]
     CallFailed { handler: String, why: String },
     /// The server refused.

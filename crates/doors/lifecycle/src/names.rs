@@ -3,7 +3,6 @@
 /// Namespace of the generated Cluster API objects and of the credentials.
 pub const SYSTEM_NAMESPACE: &str = "eksa-system";
 
-/// Finalizer of clusters.
 pub const CLUSTER_FINALIZER: &str = "clusters.anywhere.eks.amazonaws.com/finalizer";
 
 pub mod label {

@@ -184,7 +184,6 @@ impl Call {
         }
     }
 
-    /// The schema of the body.
     pub fn body_schema(&self) -> Arc<Schema> {
         let BodyKind { group, version, kind, typed } = self.body_kind();
         // A subresource may have a kind of its own.

@@ -13,7 +13,6 @@ use percent_encoding::percent_decode_str;
 use crate::parts::ServerParts;
 use crate::reply::{self, Reply, ReplyBody};
 
-/// The endpoints.
 pub(crate) const ENDPOINTS: [&str; 3] = ["healthz", "livez", "readyz"];
 
 /// How far the start of a server is. Stages are reached in this order.

@@ -55,7 +55,6 @@ impl Kind {
         }
     }
 
-    /// A subresource by name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }

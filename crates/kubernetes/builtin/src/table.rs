@@ -40,7 +40,6 @@ pub enum Expr {
     List(Box<Expr>),
     /// `map[K]T`; keys are always strings.
     Map(Box<Expr>, Box<Expr>),
-    /// A named type.
     Named(TypeId),
 }
 

@@ -48,7 +48,6 @@ pub struct Entry {
     pub id: &'static str,
     /// What failed, in a few words.
     pub title: &'static str,
-    /// Whose fault it is.
     pub fault: Fault,
     /// How to fix it.
     pub mend: &'static str,

@@ -118,7 +118,6 @@ impl Call for NoCall {
     }
 }
 
-/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// It happened, with its result, such as an id.
@@ -163,7 +162,6 @@ impl fmt::Display for Error {
 /// Result of looking up an open intent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
-    /// It happened.
     Happened(Value),
     /// It did not happen and will not.
     DidNotHappen,

@@ -91,7 +91,6 @@ pub enum Effect<K> {
 }
 
 impl<K> Effect<K> {
-    /// Creates an object.
     pub fn create<T: Object>(object: &T) -> Self {
         match capstan_object::to_value(object) {
             Ok(body) => Self::Create { kind: T::KIND.into(), body },

@@ -6,7 +6,6 @@ use std::fmt;
 use capstan_object::{Key, Kind, Object, OwnerReference, Scope};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The names of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindName {
     /// API group; empty for the core group.

@@ -69,7 +69,6 @@ impl<C: Controller> Look<C> {
         of_call.and_then(|concluded| concluded.result.as_ref())
     }
 
-    /// The failure of a call.
     pub fn failure_of(&self, call: &C::Call) -> Option<&Failure<C::Call>> {
         self.failures.iter().find(|failure| failure.call.as_ref() == Some(call))
     }

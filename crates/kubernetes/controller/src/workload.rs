@@ -49,7 +49,6 @@ pub trait Workloads: Send + Sync {
         port: u16,
     ) -> BoxFuture<'a, Result<Box<dyn Stream>, WorkloadError>>;
 
-    /// Health of the cluster.
     fn health(&self, cluster: &Key) -> Health;
 
     /// Drops the connection of a cluster that is gone.

@@ -33,7 +33,6 @@ pub enum KeyFileError {
     Foreign { path: PathBuf },
 }
 
-/// A key file.
 pub struct KeyFile {
     path: PathBuf,
     resources: Vec<String>,

@@ -5,7 +5,6 @@ pub struct Header {
     pub cluster_id: u64,
     /// Id of the responding member.
     pub member_id: u64,
-    /// Raft term.
     pub raft_term: u64,
 }
 
@@ -30,11 +29,9 @@ pub struct Status {
     pub db_size: i64,
     /// Index of the last committed raft entry.
     pub raft_index: u64,
-    /// Raft term.
     pub raft_term: u64,
     /// Index of the last applied raft entry.
     pub raft_applied_index: u64,
-    /// It is a learner.
     pub is_learner: bool,
     /// Errors: alarms and a missing leader.
     pub errors: Vec<String>,
@@ -49,14 +46,12 @@ pub struct Member {
     pub peer_urls: Vec<String>,
     /// Empty until it has started.
     pub client_urls: Vec<String>,
-    /// It is a learner.
     pub is_learner: bool,
 }
 
 /// An active alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alarm {
-    /// Id of the member.
     pub member_id: u64,
     pub kind: AlarmKind,
 }

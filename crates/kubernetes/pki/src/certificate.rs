@@ -30,12 +30,10 @@ pub enum Leaf {
     Client {
         /// User name.
         name: String,
-        /// Groups.
         groups: Vec<String>,
     },
     /// A server that is also a client of its peers, as members of etcd are.
     Peer {
-        /// Its name.
         name: String,
         /// Host names and IP addresses.
         names: Vec<String>,
@@ -73,9 +71,7 @@ impl Leaf {
 /// A certificate with its private key.
 #[derive(Debug)]
 pub struct Credential {
-    /// The certificate.
     pub certificate: CertificateDer<'static>,
-    /// Its key.
     pub key: PrivateKey,
 }
 

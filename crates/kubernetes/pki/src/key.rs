@@ -93,7 +93,6 @@ impl PrivateKey {
         pem(label, self.der.secret_der())
     }
 
-    /// The key for rustls.
     pub fn to_rustls(&self) -> PrivateKeyDer<'static> {
         self.der.clone_key()
     }

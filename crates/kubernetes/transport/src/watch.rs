@@ -35,7 +35,6 @@ pub enum WatchEvent {
     },
     /// All events up to a version have been sent.
     Bookmark {
-        /// The version.
         resource_version: u64,
         /// The initial events of a streaming list end here.
         initial_events_end: bool,
@@ -86,7 +85,6 @@ impl WatchEvent {
     }
 }
 
-/// The events of a watch.
 pub struct Events(Pin<Box<dyn Stream<Item = Result<Vec<WatchEvent>, TransportError>> + Send>>);
 
 impl Events {

@@ -59,7 +59,6 @@ pub fn name<S: AsRef<str>>(common_name: Option<&str>, organizations: &[S]) -> Ve
     der::sequence(&organizations.chain(common_name).collect::<Vec<_>>())
 }
 
-/// The key id.
 pub fn key_id(public_key_info: &[u8]) -> Vec<u8> {
     Sha256::digest(public_key_info)[..20].to_vec()
 }

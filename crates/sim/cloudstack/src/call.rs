@@ -29,7 +29,6 @@ impl Caller {
     }
 }
 
-/// A call.
 pub(crate) struct Call {
     pub(crate) caller: Caller,
     pub(crate) command: &'static Command,
@@ -48,7 +47,6 @@ pub(crate) enum Answer {
     Page(&'static str, usize, Vec<serde_json::Value>),
     /// The body as it is.
     Body(serde_json::Value),
-    /// A job.
     Job(Submission),
 }
 

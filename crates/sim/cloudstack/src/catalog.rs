@@ -113,7 +113,6 @@ pub(crate) fn command(name: &str) -> Option<&'static Command> {
     BY_NAME.get_or_init(|| all().map(|command| (command.name, command)).collect()).get(name).copied()
 }
 
-/// All commands.
 pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
     commands::ALL.iter().flat_map(|table| table.iter())
 }

@@ -22,7 +22,6 @@ use crate::model::table::{Key, Table};
 use crate::sessions::Sessions;
 use crate::settings::Settings;
 
-/// A cloud.
 pub(crate) struct Cloud {
     pub(crate) settings: Settings,
     pub(crate) env: Env,
@@ -197,7 +196,6 @@ impl Cloud {
         domain == other || self.domains[domain].parent.is_some_and(|parent| self.is_within(parent, other))
     }
 
-    /// An account by its name in a domain.
     pub(crate) fn account_named(&self, name: &str, domain: Key<Domain>) -> Option<Key<Account>> {
         self.accounts
             .iter()

@@ -56,7 +56,6 @@ impl ComplaintLog {
         }
     }
 
-    /// A job failed.
     pub(crate) fn job_failed(&mut self, command: &'static str) {
         *self.failed_jobs.entry(command).or_default() += 1;
     }

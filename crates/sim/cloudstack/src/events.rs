@@ -14,7 +14,6 @@ use crate::model::table::Key;
 /// Events kept at most; the oldest go first, as with `event.purge.delay`.
 const KEPT: usize = 5000;
 
-/// An entry of the log.
 pub(crate) struct LogEntry {
     /// Number of the entry, never reused.
     pub(crate) number: u64,

@@ -14,7 +14,6 @@ pub(crate) const USAGE: &str = "  error command=NAME code=NUMBER text=TEXT [time
   powerOff vm=UUID
 where command=* means all commands";
 
-/// A fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "fault", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Fault {

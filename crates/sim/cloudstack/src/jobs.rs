@@ -131,7 +131,6 @@ impl Cloud {
         self.schedule_at(at, event);
     }
 
-    /// Schedules an event.
     pub(crate) fn schedule_at(&mut self, at: Timestamp, event: Event) {
         self.event_count += 1;
         self.events.insert((at, self.event_count), event);

@@ -110,9 +110,7 @@ pub struct Layout {
 /// A zone with its hosts and addresses.
 #[derive(Debug, Clone)]
 pub struct ZoneLayout {
-    /// Name.
     pub name: String,
-    /// Hosts.
     pub hosts: usize,
     /// Cores of a host, MHz of a core, MiB of a host.
     pub host_size: Size,
@@ -129,7 +127,6 @@ pub struct ZoneLayout {
 /// A domain with its accounts.
 #[derive(Debug, Clone)]
 pub struct DomainLayout {
-    /// Name.
     pub name: String,
     /// Suffix of host names.
     pub network_domain: Option<String>,
@@ -140,11 +137,9 @@ pub struct DomainLayout {
 /// An account with a user of the same name, and the user's keys.
 #[derive(Debug, Clone)]
 pub struct AccountLayout {
-    /// Name.
     pub name: String,
     /// First and last name of the user.
     pub person: (String, String),
-    /// Role.
     pub role: crate::RoleType,
     /// Password for sessions.
     pub password: String,
@@ -153,7 +148,6 @@ pub struct AccountLayout {
 /// An image.
 #[derive(Debug, Clone)]
 pub struct TemplateLayout {
-    /// Name.
     pub name: String,
     /// Kubernetes version, such as `v1.36.0`.
     pub kubernetes: Option<String>,

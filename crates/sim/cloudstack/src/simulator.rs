@@ -49,7 +49,6 @@ pub struct UnknownAccount(pub String);
 pub struct Credentials {
     /// `apiKey`.
     pub api_key: String,
-    /// The secret.
     pub secret_key: String,
 }
 
@@ -240,7 +239,6 @@ impl Simulator {
         Ok(())
     }
 
-    /// Injects a fault.
     pub fn inject(&self, fault: Fault) -> Result<(), UnknownAccount> {
         let mut cloud = self.inner.cloud.lock();
         cloud.advance(self.inner.env.now());

@@ -32,7 +32,6 @@ impl Kind {
         }
     }
 
-    /// The fault at an effect.
     pub fn at(self, effect: usize) -> Fault {
         match self {
             Self::Crash => Fault::CrashAfter(effect),

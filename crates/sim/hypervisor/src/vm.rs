@@ -39,7 +39,6 @@ pub struct Image {
     pub kubernetes: Option<String>,
 }
 
-/// A fault in a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GuestFault {

@@ -29,7 +29,6 @@ pub(crate) struct State {
     pub(crate) count: u64,
 }
 
-/// A cloud.
 pub(crate) struct Cloud {
     pub(crate) state: State,
     pub(crate) settings: Settings,

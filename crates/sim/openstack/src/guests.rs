@@ -146,7 +146,6 @@ fn bind_port(user_data: &[u8]) -> Option<u16> {
     rest.split_whitespace().next()?.parse().ok().filter(|port| *port != 0)
 }
 
-/// The port of a server's API server.
 fn api_port(server: &Object) -> u16 {
     u16::try_from(server.number("_api_port")).ok().filter(|port| *port != 0).unwrap_or(API_PORT)
 }

@@ -222,7 +222,6 @@ impl Simulator {
         change(&mut self.inner.cloud.lock().settings);
     }
 
-    /// Injects a fault.
     pub fn inject(&self, fault: Fault) -> Result<(), UnknownServer> {
         let mut cloud = self.inner.cloud.lock();
         cloud.advance(self.inner.env.now());

@@ -86,7 +86,6 @@ impl Admission for SimMachinePoolTemplate {
     }
 }
 
-/// The machines of a pool.
 fn validate_pool(spec: &SimMachineSpec, path: &str, errors: &mut Vec<FieldError>) {
     validate_machine(spec, path, errors);
     if !spec.provider_id.is_empty() {

@@ -29,7 +29,6 @@ pub enum MachineEventKind {
     Deleted,
 }
 
-/// A machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineInfo {

@@ -16,7 +16,6 @@ pub(crate) fn bucket(group: &str, plural: &str) -> String {
     format!("{group}/{plural}")
 }
 
-/// The namespaces of the objects.
 pub(crate) fn namespaces(objects: &[(KindName, Value)]) -> BTreeSet<String> {
     let namespaced = objects.iter().filter(|(kind, _)| kind.scope == Scope::Namespaced);
     namespaced.filter_map(|(_, object)| object["metadata"]["namespace"].as_str()).map(str::to_owned).collect()

@@ -23,7 +23,6 @@ object!(
     Cluster
 );
 
-/// A version of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContractVersion {
     /// Deprecated upstream, still supported here.

@@ -36,7 +36,6 @@ pub const CONDITIONS: &[&str] = &[
     RECONCILING,
 ];
 
-/// Inputs of the status.
 pub struct StatusInputs<'a> {
     pub deployment: &'a MachineDeployment,
     /// How it replaces machines.

@@ -24,7 +24,6 @@ use crate::in_place::{is_updating, to_template};
 use crate::machines::is_to_be_remediated;
 use crate::propagate::merge_difference;
 
-/// The names in an annotation of a set.
 fn names(annotation: Option<&String>) -> BTreeSet<&str> {
     annotation.map_or("", String::as_str).split(',').filter(|name| !name.is_empty()).collect()
 }

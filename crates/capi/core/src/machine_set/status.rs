@@ -30,7 +30,6 @@ pub const CONDITIONS: &[&str] = &[
     RECONCILING,
 ];
 
-/// Inputs of the status.
 pub struct StatusInputs<'a> {
     pub set: &'a MachineSet,
     pub machines: &'a [Arc<Machine>],

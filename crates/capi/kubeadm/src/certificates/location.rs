@@ -30,7 +30,6 @@ impl CertificateLocation {
         }
     }
 
-    /// Files for a key pair.
     pub fn files(&self, pair: &KeyPair) -> Vec<File> {
         let file = |path: &str, permissions: &str, content: &str| File {
             path: path.to_owned(),

@@ -7,7 +7,6 @@ pub enum Purpose {
     ClusterCa,
     /// CA of etcd and its clients.
     EtcdCa,
-    /// CA of the front proxy.
     FrontProxyCa,
     /// Key pair that signs ServiceAccount tokens.
     ServiceAccount,

@@ -136,7 +136,6 @@ fn clusters_of(caches: &Caches, class: &Key) -> Vec<Key> {
     clusters.unwrap_or_default().iter().map(|cluster| cluster.key()).collect()
 }
 
-/// The cluster of an object of a topology.
 fn cluster_of<T: Object>(change: &Change<T>) -> Vec<Key> {
     let name = |object: &Arc<T>| {
         let labels = &object.metadata().labels;

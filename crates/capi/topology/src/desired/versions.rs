@@ -59,7 +59,6 @@ impl WorkersUpgrade {
     }
 }
 
-/// A kind of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkersKind {
     Deployments,

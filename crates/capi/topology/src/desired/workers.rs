@@ -106,7 +106,6 @@ impl Group<'_> {
         metadata
     }
 
-    /// The machines of the group.
     pub(super) fn machine(
         &self,
         version: String,

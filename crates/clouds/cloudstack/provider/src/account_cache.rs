@@ -33,7 +33,6 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 pub struct MachineSnapshot {
     /// The machine, unless it is gone.
     pub machine: Option<Arc<VirtualMachine>>,
-    /// Age of the snapshot.
     pub age: Duration,
 }
 

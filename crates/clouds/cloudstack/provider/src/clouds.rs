@@ -33,7 +33,6 @@ pub trait Connect: Send + Sync {
     }
 }
 
-/// Over the network.
 pub struct OverNetwork;
 
 impl Connect for OverNetwork {

@@ -14,7 +14,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The cloud cannot be reached, refuses a request, or lacks what the manifest names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CloudError {
-    /// Its code.
     pub code: Code,
     /// One word for conditions.
     pub reason: &'static str,

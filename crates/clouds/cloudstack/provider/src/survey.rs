@@ -20,9 +20,7 @@ use crate::machine::{SSH, comes_along};
 /// Something in the cloud.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Thing {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
 }
 

@@ -18,7 +18,6 @@ pub struct Seen {
     /// The Machine that owns it.
     pub machine: Option<Arc<Machine>>,
     pub cluster: Option<Arc<Cluster>>,
-    /// Id of its network.
     pub network: Option<Id>,
     /// The machine on this host.
     pub instance: Option<Instance>,

@@ -58,7 +58,6 @@ pub struct Namespaces {
     allocation: Mutex<()>,
 }
 
-/// The record of a network.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct NetworkRecord {
     id: Id,

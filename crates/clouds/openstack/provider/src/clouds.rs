@@ -37,7 +37,6 @@ pub trait Connect: Send + Sync {
     }
 }
 
-/// Over the network.
 pub struct OverNetwork;
 
 impl Connect for OverNetwork {

@@ -31,7 +31,6 @@ pub(crate) fn description(namespace: &str, cluster: &str, mark: &str) -> String 
     with(&words(namespace, cluster), mark)
 }
 
-/// Words with the mark.
 pub(crate) fn with(words: &str, mark: &str) -> String {
     TEXT.with(words, mark)
 }

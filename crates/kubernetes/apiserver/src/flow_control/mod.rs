@@ -125,7 +125,6 @@ impl FlowControl {
         (Some(classification), admitted.map(|admitted| Seat { _admitted: Some(admitted) }).ok_or(TooMany))
     }
 
-    /// The current configuration.
     fn current(&self) -> Arc<Configuration> {
         // Read before the objects: a write in between makes the configuration look outdated, never current.
         let fresh = || {

@@ -9,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 use crate::auth::{ObjectSource, User, bucket, service_account};
 use crate::http::info::RequestInfo;
 
-/// A flow schema.
 #[derive(Debug)]
 pub(super) struct FlowSchema {
     name: String,

@@ -39,7 +39,6 @@ struct State {
     prune_at: usize,
 }
 
-/// A streamed response.
 struct StreamedResponse {
     /// `None` once its client has left it unread for too long.
     body: Option<(ReplyBody, Busy)>,

@@ -72,7 +72,6 @@ pub struct ListOptions {
     pub timeout: Option<Duration>,
 }
 
-/// Options of delete.
 #[derive(Debug, Clone, Default)]
 pub struct DeleteOptions {
     /// Whether nothing is stored.

@@ -11,7 +11,6 @@ use super::operations::{Paths, describe, resource_list};
 use super::render;
 use crate::registry::Resource;
 
-/// The document of a group-version.
 pub fn document(group: &str, version: &str, resources: &[Arc<Resource>]) -> Value {
     let custom = resources.iter().any(|resource| resource.custom().is_some());
     let mut definitions = Definitions::new(Version::V3);

@@ -78,7 +78,6 @@ enum StreamProtocol {
     Channels(Vec<u16>),
     /// SPDY streams inside a WebSocket.
     Tunnel,
-    /// SPDY streams.
     Spdy,
 }
 

@@ -133,7 +133,6 @@ impl Printer {
         self.table(list_metadata.into(), vec![self.row(object, options, now)], headers, options)
     }
 
-    /// A table of a list.
     pub fn list_table(&self, list: &Value, options: &Options, now: Timestamp) -> Value {
         let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
         let rows = items.iter().map(|item| self.row(item, options, now)).collect();

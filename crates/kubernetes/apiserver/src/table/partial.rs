@@ -34,7 +34,6 @@ pub fn check_shape(shape: Shape, resource: &Resource, list: bool) -> Result<(), 
     }
 }
 
-/// The metadata of an object.
 pub fn metadata(object: &Value, version: MetaVersion) -> Value {
     let metadata = match &object["metadata"] {
         Value::Null => json!({}),

@@ -19,7 +19,6 @@ use crate::auth::{ObjectSource, bucket, key};
 #[error("{0}")]
 pub(super) struct DialError(String);
 
-/// The connector.
 #[derive(Clone)]
 pub(super) enum Connector {
     /// To the host of the URL.

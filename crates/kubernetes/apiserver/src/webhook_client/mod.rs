@@ -47,7 +47,6 @@ pub enum CallError {
     /// The webhook's configuration is invalid.
     #[error("could not get REST client: {0}")]
     Unusable(String),
-    /// The call failed.
     #[error("failed to call webhook: {0}")]
     Failed(String),
 }

@@ -79,7 +79,6 @@ pub enum Patch {
 }
 
 impl Patch {
-    /// The body.
     pub fn body(&self) -> &Value {
         match self {
             Self::Merge(body) | Self::Json(body) | Self::Strategic(body) | Self::Apply { body, .. } => body,

@@ -20,14 +20,12 @@ pub enum WatchEvent {
     Gone(WatchedObject),
     /// Everything up to a version has been sent.
     Bookmark {
-        /// The version.
         resource_version: u64,
         /// What was there at the beginning has been sent.
         initial_end: bool,
     },
 }
 
-/// An object of an event.
 #[derive(Debug)]
 pub struct WatchedObject {
     /// The object as JSON.

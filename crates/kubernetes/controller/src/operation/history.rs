@@ -45,7 +45,6 @@ impl History {
         }
     }
 
-    /// The median duration of a step.
     pub fn median(&self, intention: Intention, step: &str) -> Option<SignedDuration> {
         let mut times = self.0.get(&place(intention, step))?.clone();
         times.sort_unstable();

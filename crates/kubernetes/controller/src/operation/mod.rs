@@ -149,12 +149,10 @@ impl Operation {
         self.ended = if over { self.ended.or_else(|| Some(now.into())) } else { None };
     }
 
-    /// A step by its name.
     pub fn step(&self, name: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.name == name)
     }
 
-    /// It is over.
     pub fn is_over(&self) -> bool {
         self.ended.is_some()
     }

@@ -11,7 +11,6 @@ pub enum StepState {
     Waiting,
     /// Under way.
     Running,
-    /// Done.
     Done,
     /// Not needed.
     Skipped,

@@ -17,12 +17,10 @@ use crate::{Call, Controller, Intent, ObserveError};
 /// Prefix of the annotations that hold intents, followed by the controller's name.
 pub const INTENTS: &str = "capstan.dev/intents-";
 
-/// The annotation of a controller.
 pub(crate) fn annotation<C: Controller>() -> String {
     format!("{INTENTS}{}", C::NAME)
 }
 
-/// The open intents of an object.
 pub(crate) fn open<C: Controller>(object: &C::Kind) -> Result<Vec<Intent<C::Call>>, ObserveError> {
     let Some(text) = object.metadata().annotations.get(&annotation::<C>()) else { return Ok(Vec::new()) };
     // An intent that cannot be parsed may be any call: nothing is done until a person has checked it.
@@ -38,7 +36,6 @@ pub fn has_open_intents(meta: &ObjectMeta) -> bool {
     meta.annotations.iter().any(|(name, value)| name.starts_with(INTENTS) && value != "[]")
 }
 
-/// The intent of a call.
 pub(crate) fn intent<K: Call>(call: &K, now: Timestamp) -> Intent<K> {
     Intent { key: call.idempotency_key(), call: call.clone(), at: Time::new(now) }
 }

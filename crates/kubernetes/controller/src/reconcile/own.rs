@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 pub(crate) struct OwnChange {
     /// Metadata, spec and whatever else is neither status nor a finalizer to be removed.
     pub main: Option<Value>,
-    /// Status.
     pub status: Option<Value>,
     /// The finalizers that remain, if any are to be removed.
     pub finalizers: Option<Value>,

@@ -55,9 +55,7 @@ pub struct CredentialPlugin {
 /// A variable of a program.
 #[derive(Clone, Deserialize)]
 pub struct PluginVariable {
-    /// Its name.
     pub name: String,
-    /// Its value.
     pub value: String,
 }
 

@@ -44,7 +44,6 @@ const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 pub struct Access {
     /// Host name or address.
     pub host: String,
-    /// Port.
     pub port: u16,
     /// What stands before every path.
     pub prefix: String,

@@ -42,7 +42,6 @@ pub(crate) enum Frame {
         id: u32,
         /// Whether they are the last.
         fin: bool,
-        /// The bytes.
         bytes: Vec<u8>,
     },
     /// The other side gives a stream up.

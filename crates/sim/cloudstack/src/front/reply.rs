@@ -16,7 +16,6 @@ pub(super) enum Format {
     Xml,
 }
 
-/// A reply.
 pub(super) struct Reply {
     status: StatusCode,
     wrapper: String,

@@ -127,7 +127,6 @@ pub(crate) struct PortForwarding {
     pub(crate) private: Ports,
 }
 
-/// A VPC.
 pub(crate) struct Vpc {
     pub(crate) name: String,
     pub(crate) display_text: String,

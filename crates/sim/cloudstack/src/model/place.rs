@@ -3,7 +3,6 @@
 use super::identity::Account;
 use super::table::Key;
 
-/// A zone.
 pub(crate) struct Zone {
     pub(crate) name: String,
     pub(crate) enabled: bool,
@@ -89,7 +88,6 @@ pub enum OfferedSize {
 /// Size of a virtual machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Cores.
     pub cores: u64,
     /// Speed of a core.
     pub mhz: u64,

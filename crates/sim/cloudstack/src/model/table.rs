@@ -49,7 +49,6 @@ impl<T> std::fmt::Debug for Key<T> {
     }
 }
 
-/// A row.
 pub(crate) struct Row<T> {
     pub(crate) key: Key<T>,
     pub(crate) uuid: String,

@@ -65,7 +65,6 @@ fn capabilities_of(service: &str) -> &'static [&'static str] {
     }
 }
 
-/// A capability of a service.
 pub(crate) fn show_capability(service: &str, name: &str) -> Value {
     let known = CAPABILITIES.iter().find(|(held, ..)| *held == name);
     let (value, choose) = match (service, name) {

@@ -15,7 +15,6 @@ pub struct EtcdMember {
     pub learner: bool,
 }
 
-/// An alarm of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EtcdAlarm {
     /// The database is full.

@@ -38,7 +38,6 @@ pub use restore::{RecordedCluster, RecordedMachine};
 /// Changes that a slow listener may lag behind before it must list everything.
 const BACKLOG: usize = 4096;
 
-/// Options of a site.
 #[derive(Debug, Clone)]
 pub struct SiteOptions {
     pub endpoint_port: u16,

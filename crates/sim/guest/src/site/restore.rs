@@ -10,7 +10,6 @@ use crate::cluster::{GuestCluster, InitCluster, Joining, Size};
 use crate::request::{Files, InitRequest, KubeadmError, NodeRequest};
 use crate::vm::VmSpec;
 
-/// A recorded cluster.
 #[derive(Debug, Clone)]
 pub struct RecordedCluster {
     /// `/etc/kubernetes/pki` of a control plane machine: at least the CAs with their keys.
@@ -22,7 +21,6 @@ pub struct RecordedCluster {
     pub network: bool,
 }
 
-/// A recorded machine.
 #[derive(Debug, Clone)]
 pub struct RecordedMachine {
     /// Its user data is not executed again.

@@ -20,7 +20,6 @@ pub(super) enum Check {
     Any,
 }
 
-/// An attribute.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attribute {
     pub(super) name: &'static str,

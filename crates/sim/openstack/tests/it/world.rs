@@ -105,7 +105,6 @@ impl World {
         answer.token.unwrap()
     }
 
-    /// A client of the tenant.
     pub async fn tenant(&self) -> Client<'_> {
         Client { world: self, token: self.token("capstan", "capstan").await }
     }

@@ -47,7 +47,6 @@ impl Certificates {
         Ok(self)
     }
 
-    /// Certificate of the CA.
     pub fn ca(&self) -> &str {
         &self.0[&Purpose::ClusterCa].certificate
     }

@@ -37,7 +37,6 @@ enum Module {
 #[serde(deny_unknown_fields)]
 pub struct Source {
     module: Module,
-    /// A file of the module.
     #[serde(default)]
     file: Option<String>,
     /// A folder of the module for `kubectl kustomize`.

@@ -13,7 +13,6 @@ use crate::bed::pki::Pki;
 
 const CLUSTER: u64 = 0xc1;
 
-/// State of the cluster.
 struct ClusterState {
     members: Vec<Member>,
     leader: u64,

@@ -58,7 +58,6 @@ pub struct Seen {
 pub enum GroupCall {
     /// Make a group.
     Create {
-        /// Its name.
         name: String,
         /// `host affinity` or `host anti-affinity`.
         kind: String,
@@ -66,9 +65,7 @@ pub enum GroupCall {
         #[serde(default, skip_serializing_if = "Owner::is_caller")]
         owner: Owner,
     },
-    /// Delete a group.
     Delete {
-        /// Its id.
         id: String,
         /// The account or project, unless it is that of the keys.
         #[serde(default, skip_serializing_if = "Owner::is_caller")]

@@ -34,7 +34,6 @@ const EXTERNAL: &str = "ExternalManaged";
 pub struct Member {
     /// Its id in CloudStack.
     pub id: String,
-    /// It is a control plane.
     pub control_plane: bool,
 }
 
@@ -71,7 +70,6 @@ impl Record {
 pub enum MirrorCall {
     /// Make the entry.
     Create {
-        /// Its name.
         name: String,
         /// Where.
         zone: ZoneId,
@@ -89,7 +87,6 @@ pub enum MirrorCall {
     Add {
         /// The entry.
         id: String,
-        /// The machines.
         machines: Vec<String>,
         /// They are control planes.
         control_plane: bool,
@@ -98,10 +95,8 @@ pub enum MirrorCall {
     Remove {
         /// The entry.
         id: String,
-        /// The machines.
         machines: Vec<String>,
     },
-    /// Delete it.
     Delete {
         /// The entry.
         id: String,
@@ -274,7 +269,6 @@ fn say(look: &Look<CloudStackClusters>, decision: &mut Decision, state: Conditio
     set_state(look, &mut decision.object.status.conditions, MIRRORED, state, None);
 }
 
-/// Makes a call.
 pub(super) async fn make(call: &MirrorCall, access: &Access) -> Outcome {
     let client = &access.client;
     let done = match call {

@@ -20,7 +20,6 @@ use crate::error::CloudError;
 pub struct Seen {
     /// The Cluster that owns it.
     pub cluster: Option<Arc<Cluster>>,
-    /// Its failure domains.
     pub domains: Vec<Arc<CloudStackFailureDomain>>,
     /// Where a network of its own lets the API be reached.
     pub endpoint: Option<Endpoint>,

@@ -13,7 +13,6 @@ const REPLACEABLE: usize = 3;
 pub struct Occupant {
     /// Name of the CloudStackMachine.
     pub name: String,
-    /// Its Machine.
     pub machine: Option<Arc<Machine>>,
     /// The MachineSet whose template names the failure domain: it would put the replacement there again.
     pub pinned_by: Option<String>,

@@ -24,7 +24,6 @@ use crate::isolated_network::is_tier_of;
 /// What the cloud has of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZoneAndNetwork {
-    /// The zone.
     pub zone: Zone,
     /// The network, if it exists.
     pub network: Option<Network>,
@@ -33,7 +32,6 @@ pub struct ZoneAndNetwork {
 /// A network of another failure domain of the cluster, by the name that this one's network would have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkNamesake {
-    /// The network.
     pub network: Arc<CloudStackIsolatedNetwork>,
     /// Id of its zone; empty while that is not known.
     pub zone: String,
@@ -144,7 +142,6 @@ async fn look_up(
     Ok(ZoneAndNetwork { zone, network })
 }
 
-/// The zone of a failure domain.
 pub(crate) async fn zone(spec: &CloudStackFailureDomainSpec, access: &Access) -> Result<Zone, CloudError> {
     let wanted = &spec.zone;
     let question = match wanted.id.as_str() {

@@ -17,7 +17,6 @@ use super::{NetworkOrder, VpcOrder};
 pub enum NetworkCall {
     /// Make the network.
     Create {
-        /// Its name.
         name: String,
         /// Everything else; none in intents of releases that did not journal it.
         #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
@@ -25,7 +24,6 @@ pub enum NetworkCall {
     },
     /// Make the VPC of the network.
     CreateVpc {
-        /// Its name.
         name: String,
         /// Everything else.
         #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
@@ -33,28 +31,24 @@ pub enum NetworkCall {
     },
     /// Put tags on the VPC.
     TagVpc {
-        /// The VPC.
         vpc: String,
         /// Keys.
         tags: Vec<String>,
     },
     /// Take a tag off the VPC.
     UntagVpc {
-        /// The VPC.
         vpc: String,
         /// The key.
         tag: String,
     },
-    /// Delete the VPC.
     DeleteVpc {
-        /// The VPC.
         vpc: String,
     },
     /// Put tags on the network or an address.
     Tag {
         /// Which.
         id: String,
-        /// It is an address.
+        /// Whether the id is that of an address.
         address: bool,
         /// Keys.
         tags: Vec<String>,
@@ -63,7 +57,7 @@ pub enum NetworkCall {
     Untag {
         /// Which.
         id: String,
-        /// It is an address.
+        /// Whether the id is that of an address.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         address: bool,
         /// The key.
@@ -71,7 +65,6 @@ pub enum NetworkCall {
     },
     /// Take an address for the network.
     Associate {
-        /// The network.
         network: String,
         /// The VPC of the network, whose addresses belong to the VPC.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,11 +77,8 @@ pub enum NetworkCall {
     },
     /// Have a port of the address lead to the API servers.
     Balance {
-        /// The network.
         network: String,
-        /// The address.
         address: String,
-        /// The port.
         port: u16,
         /// Let everybody in.
         open: bool,
@@ -98,18 +88,14 @@ pub enum NetworkCall {
     },
     /// Let somebody in.
     Open {
-        /// The address.
         address: String,
-        /// The port.
         port: u16,
         /// Who.
         cidr: String,
     },
     /// Let somebody in to a routed network.
     OpenRouted {
-        /// The network.
         network: String,
-        /// The port.
         port: u16,
         /// Who.
         cidr: String,
@@ -118,41 +104,32 @@ pub enum NetworkCall {
     },
     /// Let somebody in no longer.
     Close {
-        /// The rule.
         rule: String,
-        /// The network is routed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         routed: bool,
     },
     /// Let everything out.
     LetOut {
-        /// The network.
         network: String,
-        /// The network is routed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         routed: bool,
     },
     /// Take back what lets out.
     KeepIn {
-        /// The rule.
         rule: String,
-        /// The network is routed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         routed: bool,
     },
     /// Delete the rule for the API servers.
     Unbalance {
-        /// The rule.
         rule: String,
     },
     /// Give an address back.
     Release {
-        /// The address.
         address: String,
     },
     /// Delete the network with everything on it.
     Delete {
-        /// The network.
         network: String,
     },
 }

@@ -57,7 +57,6 @@ pub(super) fn sources(rule: &FirewallRule) -> &str {
 }
 
 impl ObservedNetwork {
-    /// The rule on a port of an address.
     pub(super) fn rule_on(&self, address: &str, port: u16) -> Option<&LoadBalancerRule> {
         self.rules.iter().find(|rule| {
             rule.publicport == Some(port) && rule.publicipid.as_ref().is_some_and(|id| id.as_str() == address)

@@ -20,10 +20,8 @@ pub struct Made {
     /// Everything was there when the object came, and nothing of it is tagged that is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub taken_over: bool,
-    /// The network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// The VPC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vpc: Option<String>,
     /// The network has its tags.

@@ -80,7 +80,6 @@ pub struct IsolatedNetworks {
 pub struct Seen {
     /// The failure domain that owns it.
     pub domain: Option<Arc<CloudStackFailureDomain>>,
-    /// The CloudStackCluster.
     pub cluster: Option<Arc<CloudStackCluster>>,
     /// The endpoint of the cluster is an address of another network of its.
     pub elsewhere: bool,

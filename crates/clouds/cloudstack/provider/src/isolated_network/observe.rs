@@ -45,9 +45,7 @@ pub(super) const ALLOW: &str = "default_allow";
 /// What the cloud has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedNetwork {
-    /// The network.
     pub network: Option<Network>,
-    /// Its public addresses.
     pub addresses: Vec<PublicIpAddress>,
     /// Rules on them.
     pub rules: Vec<LoadBalancerRule>,

@@ -28,7 +28,6 @@ const TIER_OFFERING: &str = "DefaultIsolatedNetworkOfferingForVpcNetworks";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkOrder {
-    /// The zone.
     pub zone: ZoneId,
     /// What it can do.
     pub offering: NetworkOfferingId,
@@ -58,7 +57,6 @@ impl order::Order for NetworkOrder {
     const VERSION: u32 = 1;
 }
 
-/// The name of a network's offering.
 pub(super) fn offering_name(object: &CloudStackIsolatedNetwork) -> &str {
     let default = if vpc::wanted(object).is_some() { TIER_OFFERING } else { DEFAULT_OFFERING };
     Some(object.spec.offering.as_str()).filter(|name| !name.is_empty()).unwrap_or(default)

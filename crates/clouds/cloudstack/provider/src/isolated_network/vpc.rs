@@ -35,9 +35,7 @@ const TIER_PREFIX: u8 = 24;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VpcOrder {
-    /// The zone.
     pub zone: ZoneId,
-    /// Its offering.
     pub offering: VpcOfferingId,
     /// Its addresses; empty where CloudStack chooses them.
     #[serde(default, skip_serializing_if = "String::is_empty")]

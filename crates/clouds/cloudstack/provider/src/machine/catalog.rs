@@ -21,9 +21,7 @@ use crate::error::CloudError;
 pub struct Catalog {
     /// For whom machines are made.
     pub owner: Owner,
-    /// Service offerings.
     pub service_offerings: Arc<Vec<ServiceOffering>>,
-    /// Templates.
     pub templates: Arc<Vec<Template>>,
     /// Disk offerings; none if the machine names none.
     pub disk_offerings: Arc<Vec<DiskOffering>>,

@@ -17,7 +17,6 @@ pub enum Namesake {
     Nobody,
     /// The machine of the order.
     Ours {
-        /// Its id.
         id: VirtualMachineId,
         /// The job that deploys it, if that goes on.
         job: Option<JobId>,

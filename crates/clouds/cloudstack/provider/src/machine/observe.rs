@@ -49,9 +49,7 @@ pub enum Instance {
     Deploying(Duration),
     /// It did not come up; what CloudStack says.
     Failed(String),
-    /// It is there.
     There {
-        /// The machine.
         machine: Arc<VirtualMachine>,
         /// How old the look is.
         age: Duration,
@@ -67,13 +65,10 @@ pub enum Instance {
 pub struct Seen {
     /// The Machine that owns it.
     pub machine: Option<Arc<Machine>>,
-    /// Its Cluster.
     pub cluster: Option<Arc<Cluster>>,
-    /// The cluster's infrastructure.
     pub infrastructure: Option<Arc<CloudStackCluster>>,
     /// Machines of the same owner in each failure domain.
     pub placed: BTreeMap<String, usize>,
-    /// Its failure domain.
     pub domain: Option<Arc<CloudStackFailureDomain>>,
     /// Its network, if that has a load balancer.
     pub network: Option<Arc<CloudStackIsolatedNetwork>>,

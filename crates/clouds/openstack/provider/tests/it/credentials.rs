@@ -55,7 +55,6 @@ fn numbers(cloud: &Cloud) -> Vec<String> {
     numbers
 }
 
-/// A file of a Secret.
 fn file(world: &World<'_>, secret: &str, name: &str) -> Result<String, Violation> {
     let key = Key::new(NAMESPACE, secret);
     let object = world.objects()?.get(&manifests::secrets(), &key).ok_or_else(|| failed("no Secret"))?;

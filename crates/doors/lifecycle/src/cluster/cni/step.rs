@@ -23,7 +23,6 @@ pub(super) struct Situation<'a> {
 pub(super) enum Step<'a> {
     /// There is nothing to do.
     Done,
-    /// Write the manifests.
     Write(&'a Manifests),
     /// Mark the add-on: what follows leaves something in the workload cluster.
     Mark,

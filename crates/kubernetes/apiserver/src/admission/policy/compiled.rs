@@ -209,7 +209,6 @@ impl PolicyRules for Mutations {
     }
 }
 
-/// A binding of a policy.
 pub(super) struct Binding {
     pub(super) name: String,
     pub(super) policy: String,

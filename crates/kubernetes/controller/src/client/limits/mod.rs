@@ -293,6 +293,5 @@ pub struct LimitExceeded {
     pub code: Code,
     /// The server, such as `cluster default/demo`.
     pub server: String,
-    /// The limit.
     pub limit: Limit,
 }

@@ -51,7 +51,6 @@ pub(super) struct Machine {
 /// Objects by kind and key, each with the revision it was read at.
 pub(super) type Objects = BTreeMap<&'static str, BTreeMap<Arc<str>, (u64, Arc<Value>)>>;
 
-/// A snapshot.
 pub(super) struct Snapshot {
     pub(super) now: Timestamp,
     /// Time from a Pod's binding to its readiness.

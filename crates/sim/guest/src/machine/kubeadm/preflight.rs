@@ -25,7 +25,6 @@ impl Checks {
     }
 }
 
-/// A path in the name of a check.
 fn in_name(path: &str) -> String {
     path.replace(['/', '.'], "-")
 }

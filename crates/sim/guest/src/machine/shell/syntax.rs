@@ -19,7 +19,6 @@ pub(super) enum Connector {
     Or,
 }
 
-/// A pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pipeline {
     pub(super) negated: bool,

@@ -61,7 +61,6 @@ pub(super) fn set_condition(decision: &mut Decided, look: &Looked, kind: &str, s
     conditions::set_state(look, &mut decision.object.status.conditions, kind, state, None);
 }
 
-/// Inputs of the status.
 pub(super) struct StatusInputs<'a> {
     pub plane: &'a ControlPlaneState,
     /// etcd members match the machines.
