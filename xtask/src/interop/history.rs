@@ -39,7 +39,7 @@ impl Passes {
         Ok(passes)
     }
 
-    /// Reads rows of the page: `| suite | held against | result | duration | commit |`.
+    /// Reads rows of the page: `| suite | compared with | result | duration | commit |`.
     fn read_page(&mut self, page: &str) {
         for line in page.lines().filter(|line| line.starts_with('|')) {
             let cells: Vec<_> =
@@ -170,7 +170,7 @@ mod tests {
     fn failed_rows_of_the_page_are_not_passes() {
         let mut passes = Passes::default();
         passes.read_page(
-            "| suite | held against | result | duration | commit |\n|---|---|---|---|---|\n\
+            "| suite | compared with | result | duration | commit |\n|---|---|---|---|---|\n\
              | `crash` | Capstan itself | passed | 2 m 05 s | `0123abc` |\n\
              | `e2e` | Kubernetes 1.36.3 | FAILED | 9 s | `0123abc` |\n",
         );

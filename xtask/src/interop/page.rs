@@ -32,7 +32,7 @@ fn rows(outcomes: &[Outcome], commit: &str) -> String {
         *entry = (entry.0 && outcome.passed, entry.1 + outcome.took);
     }
     let mut text =
-        "| suite | held against | result | duration | commit |\n|---|---|---|---|---|\n".to_owned();
+        "| suite | compared with | result | duration | commit |\n|---|---|---|---|---|\n".to_owned();
     for suite in SUITES {
         let Some((passed, took)) = suites.get(suite.name) else { continue };
         text += &format!(
