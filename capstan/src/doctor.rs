@@ -181,7 +181,7 @@ async fn server(management: &Management) -> Vec<Finding> {
     findings
 }
 
-/// Objects on which a controller makes the same change again and again.
+/// Objects on which a controller repeats the same change.
 async fn not_settled(client: &Client, kinds: &[ServedKind]) -> Vec<Finding> {
     let lists = kinds.iter().map(|known| list(client, &known.kind, ""));
     // A kind that cannot be listed is reported with the clusters and machines.

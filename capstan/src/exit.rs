@@ -11,7 +11,7 @@ pub enum Exit {
     Differs = 2,
     /// A wait ran out of time.
     TimedOut = 3,
-    /// A wait ended early because somebody has to act first.
+    /// A wait ended early because a user or operator has to act first.
     Blocked = 4,
 }
 

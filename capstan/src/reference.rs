@@ -104,7 +104,7 @@ fn the_command_reference_is_up_to_date() {
          | 1 | failed, including wrong arguments; the error is on stderr |\n\
          | 2 | a comparison found differences (`plan`, `orphans`, `adopt`) |\n\
          | 3 | timed out |\n\
-         | 4 | blocked: somebody has to act first; `capstan why` shows the fix |\n",
+         | 4 | blocked: a user or operator has to act first; `capstan why` shows the fix |\n",
     );
     let mut program = cli::command(&plugins());
     program.build();
@@ -179,7 +179,7 @@ fn the_error_reference_is_up_to_date() {
         "# Error codes\n\n<!-- Generated from the catalogues in the code; see capstan/src/reference.rs. -->\n\n\
          The message of a condition or an event starts with the code. Codes keep their meaning from release to release.\n\
          `capstan why CLUSTER` prints the codes that block a cluster with their fixes. *Fixed by* is the `user` who wrote the\n\
-         manifest, whoever runs the `cloud`, the `operator` of the management plane, somebody with access to the workload\n\
+         manifest, the operator of the `cloud`, the `operator` of the management plane, a user with access to the workload\n\
          `cluster`, or `capstan` itself, which is a bug to report.\n",
     );
     let mut ids = BTreeSet::new();

@@ -115,7 +115,7 @@ enum Progress {
     Reached,
     /// What it waits for.
     Waiting(String),
-    /// Somebody has to act first.
+    /// A user or operator has to act first.
     Blocked(String),
 }
 

@@ -69,7 +69,7 @@ fn refuse_changed(members: &[(KindName, Value)], cluster: &Key, record: &Record)
             new => format!("{} came after the import", new.join(", ")),
         };
         bail!(
-            "cluster {} cannot be given back: {what}: `clusterctl move` takes it to another management cluster as it is now",
+            "cluster {} cannot be given back: {what}: `clusterctl move` moves it to another management cluster in its current state",
             cluster.name
         );
     }

@@ -159,7 +159,7 @@ async fn manage(
     if let Some(candidate) = &mut candidate
         && let Err(error) = candidate.resign().await
     {
-        tracing::warn!(%error, "cannot release the Lease; it expires by itself");
+        tracing::warn!(%error, "cannot release the Lease; it expires after its duration");
     }
     tracing::info!("stopped");
     outcome

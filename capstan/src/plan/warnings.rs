@@ -52,7 +52,7 @@ pub async fn of(client: &Client, before: &Before, course: &Preview) -> Vec<Strin
     warnings.extend(clusters_of(course).flat_map(networks::overlaps));
     warnings.extend(course.without_network.iter().map(|cluster| {
         format!(
-            "cluster {}: no resource set installs a CNI: the plan assumes that somebody does; until then its nodes are \
+            "cluster {}: no resource set installs a CNI: the plan assumes that one is installed otherwise; until then its nodes are \
              NotReady",
             cluster.name
         )

@@ -85,7 +85,7 @@ fn set(at: &mut Value, path: &[String], value: Option<&Value>) -> Result<(), Str
                 }
             }
         }
-        _ => Err(format!("it has no field {first:?}: what is there is no object")),
+        _ => Err(format!("it has no field {first:?}: its value is not an object")),
     }
 }
 

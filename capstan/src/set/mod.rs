@@ -225,7 +225,7 @@ fn nested(path: &str, value: Value) -> Value {
 /// The object that a reference names.
 async fn referred(management: &Management, group: &str, kind: &str, name: &str) -> Result<(KindName, Value)> {
     if name.is_empty() {
-        bail!("the reference is empty: nothing is there to change");
+        bail!("the reference is empty: there is nothing to change");
     }
     let kinds = management.kinds().await?;
     let known = kinds.iter().find(|known| known.kind.group == group && known.kind.kind == kind);

@@ -115,7 +115,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                 out.push(Token::Name(run(|c| c.is_alphanumeric() || c == '_')));
             }
             '.' | '[' | ']' | '(' | ')' | ',' | '|' | '~' => out.push(Token::Sign(c)),
-            _ => return Err("an expression that the simulator does not know".to_owned()),
+            _ => return Err("an expression that the simulator does not support".to_owned()),
         }
     }
     Ok(out)
@@ -123,7 +123,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
 
 /// A variable or text with its filters.
 fn evaluate(text: &str, metadata: &Metadata, missing: &mut Vec<String>) -> Result<String, String> {
-    let unknown = || "an expression that the simulator does not know".to_owned();
+    let unknown = || "an expression that the simulator does not support".to_owned();
     let tokens = tokens(text)?;
     let mut at = 0;
     let mut next = || {
@@ -180,7 +180,7 @@ fn evaluate(text: &str, metadata: &Metadata, missing: &mut Vec<String>) -> Resul
         }
         const FILTERS: [&str; 7] = ["default", "d", "lower", "upper", "trim", "string", "replace"];
         if !FILTERS.contains(&filter.as_str()) {
-            return Err(format!("a filter {filter} that the simulator does not know"));
+            return Err(format!("a filter {filter} that the simulator does not support"));
         }
         value = match (filter.as_str(), value, arguments.as_slice()) {
             ("default" | "d", None, [default]) => Some(default.clone()),

@@ -109,7 +109,7 @@ pub(crate) fn of(problem: Problem, path: &[&Part], message: &str) -> Option<Advi
             Advice::new(
                 "cluster",
                 format!(
-                    "wait while the machine boots; if it takes longer, check that the endpoint {endpoint} leads to the \
+                    "wait while the machine boots; if it takes longer, check that the endpoint {endpoint} reaches the \
                      machine, read kubeadm's error on its console and correct the bootstrap configuration, which \
                      replaces the machine"
                 ),

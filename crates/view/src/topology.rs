@@ -152,7 +152,7 @@ pub(crate) fn advice(problem: Problem, part: &Part, message: &str) -> Option<Adv
         Problem::HookBlocks => {
             return Some(Advice::new(
                 "extension",
-                "wait until the extension lets the cluster go on, or ask whoever runs it",
+                "wait until the extension allows the cluster to continue, or ask its operator",
                 vec![extensions],
             ));
         }

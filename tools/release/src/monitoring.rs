@@ -126,7 +126,7 @@ fn every_alert_says_what_is_wrong_and_what_to_do() {
     let mut names = BTreeSet::new();
     for alert in &alerts {
         let name = alert["alert"].as_str().unwrap();
-        assert!(names.insert(name), "{name} is there twice");
+        assert!(names.insert(name), "{name} is defined twice");
         assert!(["warning", "critical"].contains(&alert["labels"]["severity"].as_str().unwrap()), "{name}");
         for field in ["summary", "description"] {
             assert!(!alert["annotations"][field].as_str().unwrap_or_default().is_empty(), "{name}: {field}");

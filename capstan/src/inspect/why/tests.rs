@@ -120,7 +120,7 @@ fn a_blocked_drain_shows_the_budget() {
 #[test]
 fn a_cluster_stays_ready_while_its_cloud_does_not_answer() {
     let ready = json!(["Ready", "True", "Running", ""]);
-    let silent = "E-SIM-SITE: listing machines: no answer; everything else is as it was last seen";
+    let silent = "E-SIM-SITE: listing machines: no answer; the rest of the status is as last observed";
     let mut objects = vec![cluster(json!([["Available", "True", "Available", ""]]))];
     for name in ["w1", "w2"] {
         let silent = json!(["CloudReachable", "False", "Unreachable", silent]);

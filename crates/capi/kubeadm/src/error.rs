@@ -13,7 +13,7 @@ pub enum Error {
     #[error("certificate {0}")]
     Certificate(&'static str),
     /// A certificate Secret is missing and must not be generated here.
-    #[error("secret {0} is missing: provide it, or let the control plane provider make it")]
+    #[error("secret {0} is missing: provide it, or let the control plane provider create it")]
     CertificateMissing(String),
     /// A Secret lacks a key, or its value is not text.
     #[error(transparent)]

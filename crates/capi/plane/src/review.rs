@@ -33,7 +33,7 @@ const ACCESS_REVIEW: Kind = Kind {
 
 /// The input is not a review.
 #[derive(Debug, thiserror::Error)]
-#[error("this is no {0} of a version known here")]
+#[error("not a {0} of a supported version")]
 pub struct NotAReview(&'static str);
 
 pub struct Reviewer {

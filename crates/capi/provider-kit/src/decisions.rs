@@ -40,7 +40,7 @@ pub fn cloud_is_silent<C: Controller>(
     reason: &str,
     message: &str,
 ) {
-    let message = format!("{message}; everything else is as it was last seen");
+    let message = format!("{message}; the rest of the status is as last observed");
     set_state(look, conditions, CLOUD_REACHABLE, ConditionState::new(False, reason, message), None);
 }
 
@@ -143,7 +143,7 @@ pub fn keep_machine<C: Controller<Kind: InfrastructureMachine>>(
         (Found::Ours(instance), _) => report(look, decision, instance),
         (Found::Nothing, _) if was_there => {
             *decision.object.provisioned_mut() = Some(true);
-            ready(look, decision, False, "Gone", "the machine was there and is gone; it is not made again");
+            ready(look, decision, False, "Gone", "the machine was there and is gone; it is not created again");
         }
         (Found::Nothing, Some((reason, what))) => {
             decision.wait(Wait::on(reason, what));
@@ -237,7 +237,7 @@ pub fn delete_cluster<C: Controller<Kind: InfrastructureCluster>>(
     if machines.is_empty() || !held {
         return delete_object(look, decision, finalizer, destroy);
     }
-    let message = format!("{what} stays until these machines are gone: {}", shortened(machines, SHOWN));
+    let message = format!("{what} is kept until these machines are deleted: {}", shortened(machines, SHOWN));
     decision.wait(Wait::on("WaitingForMachines", message.as_str()));
     ready(look, decision, False, reason::DELETING, message);
 }

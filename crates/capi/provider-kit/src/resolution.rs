@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 const IN_FLIGHT: SignedDuration = SignedDuration::from_secs(30);
 
 /// What became of a call that was `sent` and not answered. `has_happened` is what the cloud shows `now`; only a call that
-/// creates something may still be on its way, so it is not made again while it is young.
+/// creates something may still be on its way, so it is not created again while it is young.
 pub fn resolution(
     has_happened: bool,
     creates: bool,

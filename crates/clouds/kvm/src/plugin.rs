@@ -73,7 +73,7 @@ impl Provider for Kvm {
     }
 
     fn commands(&self) -> Vec<Subcommand> {
-        let about = "Balance connections to the API servers of a cluster; `--kvm` starts this by itself";
+        let about = "Balance connections to the API servers of a cluster; `--kvm` starts it automatically";
         let command = BalancerFlags::augment_args(Command::new(BALANCER)).about(about).hide(true);
         vec![Subcommand { command, run: balance }]
     }
@@ -95,7 +95,7 @@ fn open(matches: &ArgMatches) -> OpenedProvider {
         return Ok(None);
     }
     let program = std::env::current_exe()
-        .map_err(|error| ProviderError::caused_by("this program does not know where it is", error))?;
+        .map_err(|error| ProviderError::caused_by("the path of the executable is unknown", error))?;
     let settings = Settings {
         state: flags.kvm_state,
         images: flags.kvm_images,

@@ -62,7 +62,7 @@ fn only<T>(
     let shown = if wanted.id.is_empty() { format!("{:?}", wanted.name) } else { wanted.id.clone() };
     let mut fitting: Vec<T> = found.into_iter().filter(fits).collect();
     match fitting.len() {
-        0 => Err(not_found(format!("{what} {shown} does not exist, or the account does not see it"))),
+        0 => Err(not_found(format!("{what} {shown} does not exist, or is not visible to the account"))),
         1 => Ok(fitting.remove(0)),
         more => Err(CloudError::new(
             code::AMBIGUOUS,

@@ -31,7 +31,7 @@ pub fn secrets(text: &str) -> Result<Vec<Value>, String> {
                 return Err(format!("line {number}: section {name:?} is no name of a Secret: {why}"));
             }
             if profiles.insert(name.clone(), BTreeMap::new()).is_some() {
-                return Err(format!("line {number}: section {name:?} is there twice: merge the two"));
+                return Err(format!("line {number}: duplicate section {name:?}: merge the two"));
             }
             section = Some(name);
             continue;
@@ -142,7 +142,7 @@ mod tests {
             ("api-key = hidden".to_owned(), "line 1: a key outside of a section"),
             ("[a]\nhidden".to_owned(), "line 2: neither a section nor KEY = VALUE"),
             ("[a b]\n".to_owned(), "is no name of a Secret"),
-            (format!("{WHOLE}[global]\n"), "is there twice"),
+            (format!("{WHOLE}[global]\n"), "duplicate section"),
             (format!("{WHOLE}token = hidden\n"), "unknown key \"token\""),
             (format!("{WHOLE}verify-ssl = hidden\n"), "verify-ssl is neither true nor false"),
             (without("api-key"), "has no value for api-key"),

@@ -78,12 +78,12 @@ impl Releases {
             let prefix = format!("v1.{minor}.");
             if !release.version.starts_with(&prefix) {
                 return Err(format!(
-                    "releases[{at}].version: {:?} is no version of 1.{minor}: it begins with {prefix}",
+                    "releases[{at}].version: {:?} is not a version of 1.{minor}: its prefix must be {prefix}",
                     release.version
                 ));
             }
             if by_minor.insert(minor, release).is_some() {
-                return Err(format!("releases[{at}].kubernetesVersion: 1.{minor} is there twice"));
+                return Err(format!("releases[{at}].kubernetesVersion: duplicate 1.{minor}"));
             }
         }
         if by_minor.is_empty() {
@@ -128,7 +128,7 @@ mod tests {
             ),
             (
                 "releases: [{kubernetesVersion: '1.33', version: v1.33.0}, {kubernetesVersion: '1.33', version: v1.33.1}]",
-                "is there twice",
+                "duplicate 1.",
             ),
         ] {
             let error = Releases::parse(text).expect_err(text);

@@ -158,7 +158,7 @@ pub mod catalogue {
             "something that the object depends on cannot be read",
             "the message names what cannot be read; correct it, or wait for the retry";
         NOT_SETTLED = "E-NOT-SETTLED", Capstan,
-            "a controller makes the same change again and again",
+            "a controller repeats the same change",
             "undo the last change of the object that the message names; report it as a bug, with `capstan support-bundle`";
         WORKLOAD_UNREACHABLE = "E-WORKLOAD-UNREACHABLE", Cluster,
             "the workload cluster is unreachable",

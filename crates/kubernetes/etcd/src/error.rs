@@ -32,7 +32,7 @@ pub enum Error {
     #[error("the etcd cluster has no leader")]
     NoLeader,
     /// The requested member is not the leader.
-    #[error("the etcd member does not lead")]
+    #[error("the etcd member is not the leader")]
     NotLeader,
     /// The target of the leadership move cannot lead.
     #[error("the etcd member cannot become leader")]

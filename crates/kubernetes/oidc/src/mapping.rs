@@ -211,7 +211,7 @@ fn prefixed(env: &Env, config: &PrefixedClaimOrExpression, at: &str) -> Result<O
         }
         (Some(Source::Claim { .. }), None) => Err(ConfigError::field(
             format!("{at}.prefix"),
-            "is required with a claim, so that its users cannot be taken for others; it may be \"\"",
+            "is required with a claim, so that its users cannot be confused with others; it may be \"\"",
         )),
         (other, None) => Ok(other),
         (_, Some(_)) => Err(ConfigError::field(format!("{at}.prefix"), "is for claims, not for expressions")),

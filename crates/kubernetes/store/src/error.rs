@@ -79,7 +79,7 @@ pub enum WatchError {
 
 /// Advice for files that cannot be put back.
 const ADVICE: &str =
-    "restore a backup into an empty directory; without one, `capstan store salvage` saves what is readable";
+    "restore a backup into an empty directory; without one, `capstan store salvage` recovers what is readable";
 
 /// Why a store cannot be opened, backed up or restored.
 #[derive(Debug, thiserror::Error)]

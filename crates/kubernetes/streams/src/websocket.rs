@@ -59,7 +59,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             self.stream.read_exact(&mut head).await?;
             let (last, opcode) = (head[0] & 0x80 != 0, head[0] & 0x0f);
             if head[0] & 0x70 != 0 {
-                return Err(invalid("a WebSocket frame uses an extension nobody agreed on"));
+                return Err(invalid("a WebSocket frame uses an extension that was not negotiated"));
             }
             let masked = head[1] & 0x80 != 0;
             if masked != (self.side == Side::Server) {

@@ -86,7 +86,7 @@ async fn answer(site: &Site, request: Request<Incoming>) -> Answer {
         Ok(Err(_)) => {
             return wrong(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                "the body is cut off or larger than what a machine can bring",
+                "the body is truncated or exceeds the limit",
             );
         }
         Err(_) => return wrong(StatusCode::REQUEST_TIMEOUT, "the body does not end"),
@@ -184,7 +184,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Answer>> {
     serde_json::from_slice(body).map_err(|error| {
         // Position only: the error could quote boot data.
         let at =
-            format!("the body is not what is expected at line {}, column {}", error.line(), error.column());
+            format!("unexpected body at line {}, column {}", error.line(), error.column());
         Box::new(wrong(StatusCode::BAD_REQUEST, &at))
     })
 }
@@ -227,7 +227,7 @@ fn done(status: StatusCode, result: Result<impl Serialize, SiteError>) -> Answer
 }
 
 fn missing() -> Answer {
-    wrong(StatusCode::NOT_FOUND, "there is no such thing here")
+    wrong(StatusCode::NOT_FOUND, "not found")
 }
 
 fn wrong(status: StatusCode, message: &str) -> Answer {

@@ -71,7 +71,7 @@ const CHAPTERS: [Chapter; 4] = [
     Chapter {
         title: "A virtual machine is destroyed",
         happens: (
-            "somebody destroys the virtual machine of a worker",
+            "the virtual machine of a worker is destroyed outside Capstan",
             "ctl call destroyVirtualMachine id=$(vm workers) expunge=true",
         ),
         typed: &[],

@@ -37,11 +37,11 @@ pub(super) fn decide(look: &Look<ClusterTopologies>) -> Decisions {
             decision.wait(Wait::on("ExtensionFailed", why.clone())).again_in(*again);
         }
         Observed::CreationBlocked(answer) => {
-            blocked(&mut decision, &format!("hook {} to let the creation begin", Hook::BeforeClusterCreate));
+            blocked(&mut decision, &format!("hook {} before the cluster is created", Hook::BeforeClusterCreate));
             decision.again_in(seconds(answer.retry_after_seconds));
         }
         Observed::Deleting(DeletionHook::Blocks(answer)) => {
-            blocked(&mut decision, &format!("hook {} to let the deletion begin", Hook::BeforeClusterDelete));
+            blocked(&mut decision, &format!("hook {} before the cluster is deleted", Hook::BeforeClusterDelete));
             decision.again_in(seconds(answer.retry_after_seconds));
         }
         Observed::Deleting(DeletionHook::Passed) => {
@@ -71,7 +71,7 @@ fn extensions(topology: &Topology, decision: &mut Decisions) {
     hooks.pending.write(&mut decision.object.metadata.annotations);
     if let Some(after) = hooks.retry_after_seconds() {
         let names: Vec<&str> = hooks.blocking.keys().map(|hook| hook.name()).collect();
-        blocked(decision, &format!("hooks {} to let the upgrade go on", names.join(", ")));
+        blocked(decision, &format!("hooks {} before the upgrade continues", names.join(", ")));
         decision.again_in(seconds(after));
     }
     if topology.extended {

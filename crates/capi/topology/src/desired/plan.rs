@@ -11,7 +11,7 @@ const MOST_SKEW: u64 = 3;
 const MOST_STEPS: usize = 100;
 
 fn parsed(what: &str, text: &str) -> Result<Version, String> {
-    version::tolerant(text).ok_or_else(|| format!("{what} version {text:?} is no version"))
+    version::tolerant(text).ok_or_else(|| format!("{what} version {text:?} is not a version"))
 }
 
 /// Versions that a cluster passes through on its way to the wanted one.
@@ -307,7 +307,7 @@ mod tests {
                     "invalid ControlPlane upgrade plan: control plane upgrade plan must end with version v1.36.0, ends with v1.35.1 instead",
                 ),
             ),
-            ("x", "v1.30.0", vec![], &none, Err("Cluster version \"x\" is no version")),
+            ("x", "v1.30.0", vec![], &none, Err("Cluster version \"x\" is not a version")),
         ] {
             let found = plans(wanted, control_plane, &workers, of_class);
             let texts = |plan: Vec<&str>| plan.into_iter().map(str::to_owned).collect::<Vec<String>>();
@@ -349,7 +349,7 @@ mod tests {
                 &["v1.33.0", "v1.32.0"],
                 Err("item 1; version v1.32.0 must be greater"),
             ),
-            ("v1.30.0", "v1.30.0", &["x"], &[], Err("\"x\" is no version")),
+            ("v1.30.0", "v1.30.0", &["x"], &[], Err("\"x\" is not a version")),
         ] {
             let workers: Vec<&str> = Some(workers).filter(|text| !text.is_empty()).into_iter().collect();
             let question = PlanQuestion::about("v1.34.0", control_plane, &workers);

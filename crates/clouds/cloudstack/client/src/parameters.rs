@@ -79,5 +79,5 @@ fn scalar(value: Value) -> Result<Option<String>, Error> {
 }
 
 fn mixed(name: &str) -> Error {
-    Error::custom(format_args!("{name} mixes records with other things"))
+    Error::custom(format_args!("{name} mixes records with other values"))
 }

@@ -47,11 +47,11 @@ capstan_controller::codes! {
         "a resource in CloudStack conflicts with this object and is not owned by it",
         "rename or delete that resource, or correct the id in the manifest";
     ACL = "E-CS-ACL", User,
-        "the access list of a VPC tier does not let pass what a cluster needs",
+        "the access list of a VPC tier blocks traffic that a cluster needs",
         "add rules that allow what the message names to the access list, or replace the list of the tier";
     ENDPOINT = "E-CS-ENDPOINT", User,
         "the endpoint of the cluster does not fit its network",
-        "set spec.controlPlaneEndpoint.host of the CloudStackCluster as the message says";
+        "set spec.controlPlaneEndpoint.host of the CloudStackCluster as described in the message";
     UNSUPPORTED = "E-CS-UNSUPPORTED", User,
         "the manifest uses a feature that is not supported yet",
         "use an isolated or shared network";

@@ -190,7 +190,7 @@ fn differences(place: &str, found: &Removal) -> Vec<Difference> {
     let others = found.others.iter().map(|other| match other.kind {
         LeftoverKind::Volume => Difference {
             says: format!(
-                "{}; data disk of a virtual machine that is gone, of a cluster or of somebody else: it is never removed here",
+                "{}; data disk of a virtual machine that is gone, of a cluster or of another owner: it is never removed here",
                 other.thing.id
             ),
             ..difference(other.kind.name(), &other.thing)

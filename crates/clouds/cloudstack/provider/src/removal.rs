@@ -56,10 +56,10 @@ impl Clouds {
         let mut removed = Removed::default();
         for machine in &wanted.machines {
             if !marked.machines.contains(machine) {
-                removed.keep(machine, "it is gone, or no longer in a network that carries the mark");
+                removed.keep(machine, "it was deleted, or is not in a network with the mark any more");
             } else if !is_node(&client, machine).await.map_err(explain)? {
                 removed
-                    .keep(machine, "it does not boot with data of Cluster API: somebody else put it there");
+                    .keep(machine, "its user data is not from Cluster API: it has another owner");
             } else {
                 let id = machine.id.as_str().into();
                 let request = DestroyVirtualMachine { id, expunge: Some(expunge), volumeids: Vec::new() };
@@ -71,7 +71,7 @@ impl Clouds {
         }
         for other in &wanted.others {
             if !marked.others.contains(other) {
-                removed.keep(&other.thing, "it is gone, or does not carry the mark");
+                removed.keep(&other.thing, "it was deleted, or does not have the mark");
                 continue;
             }
             let id = other.thing.id.as_str();
@@ -97,7 +97,7 @@ impl Clouds {
         }
         for network in &wanted.networks {
             if !marked.networks.contains(network) {
-                removed.keep(network, "it is gone, or does not carry the mark");
+                removed.keep(network, "it was deleted, or does not have the mark");
                 continue;
             }
             match client.run(&DeleteNetwork { id: network.id.as_str().into(), forced: None }).await {

@@ -185,7 +185,7 @@ impl Namespaces {
     fn start_balancer(&self, record: &NetworkRecord) -> Result<(), BackendError> {
         let folder = self.network_folder(&record.id);
         let Some((program, arguments)) = self.settings.balancer.split_first() else {
-            return Err(BackendError::Refused("no program for balancers is known".to_owned()));
+            return Err(BackendError::Refused("no program for load balancers is configured".to_owned()));
         };
         let members = folder.join("members");
         if !members.exists() {

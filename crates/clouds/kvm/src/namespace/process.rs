@@ -56,7 +56,7 @@ impl Process {
             }
             if Instant::now() > until {
                 let what = format!("end process {}", self.pid);
-                return Err(BackendError::Failed { what, why: format!("it is there after {timeout:?}") });
+                return Err(BackendError::Failed { what, why: format!("it still exists after {timeout:?}") });
             }
             std::thread::sleep(LOOK);
         }

@@ -73,7 +73,7 @@ impl Client {
             bytes += reply.body.len();
             if bytes > LONGEST_LIST {
                 return Err(failed(
-                    call.error(ErrorKind::Endless("it is longer than what is read of a list")),
+                    call.error(ErrorKind::Endless("it exceeds the limit of a list")),
                 ));
             }
             let strange = |error: serde_json::Error| failed(unreadable(&call, &error));
@@ -95,7 +95,7 @@ impl Client {
                 // A full last page has a link to an empty one.
                 Some(next) if got > 0 => {
                     if behind.as_ref() == Some(&next) {
-                        return Err(failed(call.error(ErrorKind::Endless("a page leads to itself"))));
+                        return Err(failed(call.error(ErrorKind::Endless("a page links to itself"))));
                     }
                     behind = Some(next);
                 }

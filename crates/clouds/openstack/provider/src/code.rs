@@ -47,14 +47,14 @@ capstan_controller::codes! {
         "the bootstrap data of a machine cannot be read or is too long",
         "check the Secret in spec.bootstrap.dataSecretName of the Machine; shorten files and commands of the bootstrap configuration";
     NOT_OURS = "E-OS-NOT-OURS", User,
-        "a resource in OpenStack has the name of ours and belongs to another management cluster",
+        "a resource in OpenStack has a name that this cluster needs and belongs to another management cluster",
         "use another name or namespace for the cluster, or another project";
     APPLICATION_CREDENTIAL = "E-OS-APP-CREDENTIAL", User,
         "the application credential of a cluster cannot be made, was deleted or has expired",
         "if it was deleted, delete the Secret CLUSTER-workload-cloud-config and another is made; to make one, identityRef needs a password or an unrestricted application credential";
     IMAGE_IMPORT = "E-OS-IMAGE-IMPORT", User,
         "an image could not be downloaded, or cannot be used",
-        "check the URL in the annotation capstan.dev/openstack-images and that Glance reaches it; it is tried again";
+        "check the URL in the annotation capstan.dev/openstack-images and that Glance reaches it; it is retried";
     IMAGE = "E-OS-IMAGE", User,
         "the image of a machine does not match its Kubernetes version or flavor",
         "use an image with this Kubernetes version, a larger flavor, or correct the version";

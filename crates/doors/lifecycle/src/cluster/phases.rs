@@ -75,7 +75,7 @@ pub(super) fn dependencies(round: &mut Round<'_>) -> Flow {
     let own = cluster.metadata.key();
     if let Some(other) = seen.current.cluster.as_ref().filter(|it| super::owner_of(&***it) != Some(own)) {
         let what = format!(
-            "Cluster {} of Cluster API belongs to somebody else: rename this cluster, or delete that one",
+            "Cluster {} of Cluster API has another owner: rename this cluster, or delete that one",
             other.key()
         );
         return round.fail("ClusterInvalid", code::INVALID, what);

@@ -93,7 +93,7 @@ impl Cni {
                 Network::Calico => &mut calico,
             };
             if place.is_some() {
-                return Err(format!("{} is there twice", network.as_str()));
+                return Err(format!("{} is defined twice", network.as_str()));
             }
             *place = Some(Source::read(source).map_err(|why| format!("{source}: {why}"))?);
         }

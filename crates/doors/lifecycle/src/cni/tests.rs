@@ -144,5 +144,5 @@ fn flags_name_a_cni_or_mean_cilium() {
     assert!(matches!((&both.cilium, &both.calico), (Source::Manifests(_), Some(Source::Manifests(_)))));
     assert_eq!(flags(&[]), Ok(Cni::default()));
     let twice = flags(&[file.clone(), format!("cilium={file}")]);
-    assert_eq!(twice, Err("cilium is there twice".to_owned()));
+    assert_eq!(twice, Err("cilium is defined twice".to_owned()));
 }

@@ -45,7 +45,7 @@ where
         return Err(too_large());
     }
     let Ok(read) = tokio::time::timeout(TIMEOUT, Limited::new(body, MAX_BODY).collect()).await else {
-        let why = format!("the request body did not come within {} seconds", TIMEOUT.as_secs());
+        let why = format!("the request body was not received within {} seconds", TIMEOUT.as_secs());
         return Err(Status::new(StatusCode::REQUEST_TIMEOUT, "Timeout", why));
     };
     match read {

@@ -46,7 +46,7 @@ impl Page {
         // A copy, so that requests are not blocked while the page is written.
         let requests = metrics.requests.lock().clone();
         const TOTAL: &str = "apiserver_request_total";
-        self.family(TOTAL, "counter", "Requests answered, by what they were about and how it ended.");
+        self.family(TOTAL, "counter", "Number of requests, by verb, resource and response code.");
         for (labels, series) in &requests {
             for (code, count) in &series.codes {
                 self.sample(TOTAL, &format!("code=\"{code}\",{labels}"), count);

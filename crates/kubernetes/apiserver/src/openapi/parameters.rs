@@ -72,7 +72,7 @@ type Row = (&'static str, &'static str, &'static str);
 
 const PRETTY: Row = ("pretty", "string", "'true' indents the answer");
 const DRY_RUN: Row = ("dryRun", "string", "'All' checks everything and stores nothing");
-const FIELD_MANAGER: Row = ("fieldManager", "string", "who is written down as manager of changed fields");
+const FIELD_MANAGER: Row = ("fieldManager", "string", "name of the field manager of the changes");
 const FIELD_VALIDATION: Row =
     ("fieldValidation", "string", "what to do with unknown or repeated fields: Ignore, Warn or Strict");
 const FORCE: Row = ("force", "boolean", "take over fields that others manage (apply only)");
@@ -94,7 +94,7 @@ const LIST: &[Row] = &[
 ];
 const DELETE: &[Row] = &[
     DRY_RUN,
-    ("gracePeriodSeconds", "integer", "time the object has to end by itself"),
+    ("gracePeriodSeconds", "integer", "seconds of graceful termination"),
     (
         "ignoreStoreReadErrorWithClusterBreakingPotential",
         "boolean",

@@ -125,7 +125,7 @@ impl<C: Controller> Reconcile<'_, C> {
             Need::BestEffort => {
                 tracing::debug!(
                     controller = C::NAME, key = %self.key, error = %failure,
-                    "a best-effort effect failed; the rest goes on"
+                    "a best-effort effect failed; the others continue"
                 );
                 self.given_up.push((step.effect.summary(), failure));
             }

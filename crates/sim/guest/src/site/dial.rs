@@ -115,7 +115,7 @@ pub(super) async fn serve(site: &Arc<Inner>, listener: TcpListener, stop: impl F
                 tokio::spawn(cluster.serve(vm, stream));
             }
             // Nothing listens there: the connection is dropped, the closest to refusing it that one listener can do.
-            Err(error) => tracing::debug!(%error, %local, "a connection leads nowhere"),
+            Err(error) => tracing::debug!(%error, %local, "a connection has no destination"),
         }
     }
 }

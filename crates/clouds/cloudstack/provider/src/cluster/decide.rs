@@ -52,7 +52,7 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
             decision.then(Effect::delete(&**object));
         }
     }
-    tell_domains(look, cluster, decision);
+    record_domains(look, cluster, decision);
     let unready = wanted.iter().find_map(|domain| match object_of(look, domain, cluster) {
         None => Some((domain, "it is being made".to_owned())),
         Some(object) if object.status.ready => None,
@@ -75,7 +75,7 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     if endpoint.port == 0 {
         endpoint.port = API_PORT;
     }
-    tell_domains(look, cluster, decision);
+    record_domains(look, cluster, decision);
     decision.object.status.initialization.provisioned = Some(true);
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
     mirror::keep(look, cluster, decision);
@@ -119,7 +119,7 @@ fn status_is_not_found(object: &CloudStackFailureDomain) -> bool {
 /// The failure domains, for whoever places machines. The load balancer of an isolated network reaches machines of that
 /// network alone, so control planes have to live there: elsewhere they would not be behind the endpoint. An endpoint
 /// that is no network's own, such as one of kube-vip, is served from everywhere.
-fn tell_domains(look: &Look<CloudStackClusters>, cluster: &str, decision: &mut Decision) {
+fn record_domains(look: &Look<CloudStackClusters>, cluster: &str, decision: &mut Decision) {
     let host = &decision.object.spec.control_plane_endpoint.host;
     let serving: Vec<&str> = look
         .seen
@@ -149,7 +149,7 @@ fn said(conditions: &[Condition]) -> String {
     match conditions.iter().find(|one| one.kind == condition::READY) {
         Some(ready) if !ready.message.is_empty() => ready.message.clone(),
         Some(ready) => ready.reason.clone(),
-        None => "nobody has looked at it yet".to_owned(),
+        None => "it has not been reconciled yet".to_owned(),
     }
 }
 

@@ -99,7 +99,7 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
         };
         if !own.status.ready {
             let said = own.status.conditions.condition(condition::READY);
-            let said = said.map_or("nobody has looked at it yet", |ready| ready.message.as_str());
+            let said = said.map_or("it has not been reconciled yet", |ready| ready.message.as_str());
             let what = format!("network {}: {said}", own.spec.name);
             return waiting(look, decision, "WaitingForNetwork", what);
         }
@@ -199,11 +199,11 @@ fn delete(look: &Look<FailureDomains>, decision: &mut Decision) {
     if let Some(network) = look.seen.networks.first() {
         let said = network.status.conditions.condition(condition::READY);
         let said = said.map_or("", |ready| ready.message.as_str());
-        let what = format!("network {} goes first: {said}", network.spec.name);
+        let what = format!("network {} is deleted first: {said}", network.spec.name);
         return waiting(look, decision, reason::DELETING, what);
     }
     if let Some(group) = look.seen.groups.first() {
-        let what = format!("affinity group {} goes first", group.spec.name);
+        let what = format!("affinity group {} is deleted first", group.spec.name);
         return waiting(look, decision, reason::DELETING, what);
     }
     decision.remove_finalizer(FINALIZER);

@@ -1,5 +1,5 @@
 //! Access lists of tiers that were there before. Their rules are somebody else's: none is added, changed or deleted here.
-//! What a list does not let pass that a cluster needs is reported before machines are made.
+//! Traffic that a cluster needs and a list blocks is reported before machines are made.
 
 use capstan_cloudstack_client::commands::ListNetworkAcls;
 use capstan_cloudstack_client::model::{Network, NetworkAclRule};
@@ -66,7 +66,7 @@ pub(super) fn lacking(network: &Network, rules: &[NetworkAclRule], port: u16) ->
         return None;
     }
     let message = format!(
-        "access list {} of tier {} does not let pass {}: add rules that allow it, or replace the list; lists that were not \
+        "access list {} of tier {} blocks {}: add rules that allow it, or replace the list; lists that were not \
          made here are not changed",
         network.aclname.as_deref().unwrap_or_default(),
         network.name.as_deref().unwrap_or_default(),
@@ -90,7 +90,7 @@ mod tests {
         let rules: Vec<NetworkAclRule> = serde_json::from_value(json!(rules)).expect("rules");
         let cause = lacking(&network, &rules, 6443).map(|cause| cause.message).unwrap_or_default();
         cause
-            .strip_prefix("access list l of tier t does not let pass ")
+            .strip_prefix("access list l of tier t blocks ")
             .unwrap_or_default()
             .split(": ")
             .next()

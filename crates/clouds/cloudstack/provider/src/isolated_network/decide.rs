@@ -195,7 +195,7 @@ fn keep(
     let spec = &look.object.spec;
     let Some(network) = &observed.network else {
         if !spec.id.is_empty() {
-            let message = format!("network {} was there and is gone; it is not made again", spec.id);
+            let message = format!("network {} was there and is gone; it is not created again", spec.id);
             decision.object.status.ready = false;
             return ready(look, decision, ConditionState::new(False, "Gone", message));
         }

@@ -265,7 +265,7 @@ impl<'a> Site<'a> {
         let same = held.len() == named.len() && named.iter().all(|cidr| held.contains(&cidr.as_str()));
         (is_asked(self.cluster) && !same).then(|| {
             format!(
-                "{} names who may reach the API server, and load balancer rule {id} lets in {}: delete the rule to have it \
+                "{} restricts the sources of the API server, and load balancer rule {id} admits {}: delete the rule to have it \
                  made anew",
                 annotation::ALLOWED_CIDRS,
                 rule.cidrlist.as_deref().filter(|list| !list.is_empty()).unwrap_or(EVERYBODY)
@@ -299,7 +299,7 @@ impl<'a> Site<'a> {
         let shown: Vec<String> = beside.map(|rule| format!("{} ({})", rule.id, sources(rule))).collect();
         (is_asked(self.cluster) && !shown.is_empty()).then(|| {
             format!(
-                "{} names who may reach the API server, and firewall rules that were not made here let others in: {}; \
+                "{} restricts the sources of the API server, and firewall rules that were not created here admit others: {}; \
                  delete them if that is not intended",
                 annotation::ALLOWED_CIDRS,
                 shown.join(", ")

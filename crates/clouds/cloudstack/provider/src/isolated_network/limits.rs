@@ -122,6 +122,6 @@ pub(super) fn refusal(look: &Look<IsolatedNetworks>, call: &NetworkCall) -> Opti
 
 /// No address of the zone can be had.
 pub(super) fn no_free_address() -> CloudError {
-    let message = "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host to one that is there";
+    let message = "no public address of the zone is free; release one, or set spec.controlPlaneEndpoint.host to an existing one";
     CloudError::new(code::CAPACITY, "NoAddress", message)
 }

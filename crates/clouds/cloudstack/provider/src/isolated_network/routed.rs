@@ -293,7 +293,7 @@ impl Site<'_> {
             .collect();
         if is_asked(self.cluster) && !beside.is_empty() {
             return Some(format!(
-                "{} names who may reach the API server, and routing firewall rules that were not made here let others in: \
+                "{} restricts the sources of the API server, and routing firewall rules that were not created here admit others: \
                  {}; delete them if that is not intended",
                 annotation::ALLOWED_CIDRS,
                 beside.join(", ")
@@ -303,7 +303,7 @@ impl Site<'_> {
         let outside = !range.contains(&address) && !self.look.seen.elsewhere;
         outside.then(|| {
             format!(
-                "endpoint {address} is not in {} of the routed network: something outside has to lead it to the control \
+                "endpoint {address} is not in {} of the routed network: it has to be routed externally to the control \
                  plane",
                 range.trunc()
             )

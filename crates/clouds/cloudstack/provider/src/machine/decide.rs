@@ -172,7 +172,7 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
         Instance::Gone if ran => {
             set_instance_state(look, decision, "Gone");
             let message =
-                "the virtual machine was there and is gone; it is not made again: delete the Machine";
+                "the virtual machine was there and is gone; it is not created again: delete the Machine";
             ready(look, decision, False, "Gone", message);
         }
         Instance::Gone => retry_later(look, decision),

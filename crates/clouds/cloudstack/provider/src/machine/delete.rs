@@ -172,7 +172,7 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         let mut unknown = look.seen.balancers.iter().filter(unknown).peekable();
         if unknown.peek().is_some() {
             let change = balancers::remembered(unknown);
-            ready(look, decision, False, reason::DELETING, "load balancers that lead to it are written down");
+            ready(look, decision, False, reason::DELETING, "load balancers that route to it are recorded");
             decision.then(Effect::merge(ObjectRef::to(&**network), change));
             return;
         }

@@ -24,7 +24,7 @@ pub(super) fn fits(
         && inside != wanted
     {
         let message = format!(
-            "template {:?} holds Kubernetes v{inside} by its name, and the machine shall run v{wanted}: name a template \
+            "template {:?} has Kubernetes v{inside} in its name, and the version of the machine is v{wanted}: name a template \
              with v{wanted} in spec.template, or change the version",
             template.name
         );

@@ -25,7 +25,7 @@ impl Checker for NoneTwice {
         if different.len() == names.len() {
             Ok(())
         } else {
-            Err(format!("a machine is there twice: {names:?}"))
+            Err(format!("a machine exists twice: {names:?}"))
         }
     }
 }

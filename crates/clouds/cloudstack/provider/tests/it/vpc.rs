@@ -165,7 +165,7 @@ fn the_missing_rule_is_named<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> 
         let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
         crate::failures::says(
             &domains[0],
-            &["E-CS-ACL", "access list strict", "does not let pass udp 53 out"],
+            &["E-CS-ACL", "access list strict", "blocks udp 53 out"],
         )?;
         match cloud.calls().contains_key("deployVirtualMachine") {
             true => Err(wrong("a machine was ordered")),

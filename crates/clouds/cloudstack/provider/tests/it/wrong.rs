@@ -132,7 +132,7 @@ fn cases() -> Vec<Case> {
             (machine, "/spec", json!({"template": {"name": "ubuntu-2404-kube-v1.35.0"}})),
             InMachine,
             code::TEMPLATE,
-            "holds Kubernetes v1.35.0",
+            "has Kubernetes v1.35.0 in its name",
         ),
         case(
             "boot-type",

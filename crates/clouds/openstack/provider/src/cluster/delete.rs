@@ -23,7 +23,7 @@ pub(super) fn delete(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     }
     if !look.seen.machines.is_empty() {
         let machines = shortened(&look.seen.machines, SHOWN);
-        let message = format!("the network stays until these machines are gone: {machines}");
+        let message = format!("the network is kept until these machines are deleted: {machines}");
         decision.wait(Wait::on("WaitingForMachines", message.as_str()));
         set(look, decision, capi::READY, False, capi_reason::DELETING, message);
         return;

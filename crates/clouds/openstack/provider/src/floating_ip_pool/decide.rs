@@ -251,7 +251,7 @@ fn delete(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision) {
     if !look.seen.addresses.is_empty() {
         let names: Vec<String> = look.seen.addresses.iter().map(|it| it.metadata.name.clone()).collect();
         let message =
-            format!("the pool stays until these addresses are released: {}", shortened(&names, SHOWN));
+            format!("the pool is kept until these addresses are released: {}", shortened(&names, SHOWN));
         decision.wait(Wait::on(reason::ADDRESSES_IN_USE, message.as_str()));
         return not_ready(look, decision, reason::ADDRESSES_IN_USE, message);
     }

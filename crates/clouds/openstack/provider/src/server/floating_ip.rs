@@ -218,7 +218,7 @@ pub(super) fn keep(look: &Look<OpenStackServers>, decision: &mut Decision, state
             "the project has no floating IP {address} any more: delete the Machine, or restore the floating IP"
         )),
         Association::NoPort | Association::Unknown => {
-            not_ready(format!("the server has no port that floating IP {address} can lead to"))
+            not_ready(format!("the server has no port that floating IP {address} can be associated with"))
         }
         Association::Wrong { floating_ip, port } => {
             let call = ServerCall::AssociateAddress { address: floating_ip.clone(), port: port.clone() };

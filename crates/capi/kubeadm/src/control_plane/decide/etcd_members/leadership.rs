@@ -47,6 +47,6 @@ pub(crate) fn move_leader(
                 std::cmp::Reverse(machine.metadata.name.clone()),
             )
         });
-    let next = next.ok_or("there is no machine that could lead etcd instead")?;
+    let next = next.ok_or("no other machine can become the etcd leader")?;
     Ok(Some(call(next)))
 }

@@ -40,7 +40,7 @@ pub(in crate::cluster) fn keep(plan: &Plan<'_>, decision: &mut Decision) -> Opti
     if let Some(theirs) = secrets.into_iter().flatten().find(|secret| !is_ours(object, secret)) {
         let name = &theirs.metadata.name;
         return Some(format!(
-            "{}: Secret {name} belongs to somebody else: rename or delete it, or remove annotation {}",
+            "{}: Secret {name} has another owner: rename or delete it, or remove annotation {}",
             code::APPLICATION_CREDENTIAL,
             super::ROTATION
         ));

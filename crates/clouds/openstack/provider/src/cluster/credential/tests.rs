@@ -172,7 +172,7 @@ fn a_new_secret_is_written_and_what_belongs_to_others_is_not() {
     theirs.secret = Some(Arc::new(outline));
     let (effects, wrong, _) = decided(&cluster("30d"), theirs, DAY);
     assert_eq!(effects, Vec::<String>::new());
-    assert!(wrong.is_some_and(|wrong| wrong.contains("belongs to somebody else")));
+    assert!(wrong.is_some_and(|wrong| wrong.contains("has another owner")));
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) fn wanted(meta: &ObjectMeta) -> Result<Vec<WantedImage>, String> {
     for (at, image) in images.iter().enumerate() {
         checked(image).map_err(|why| format!("annotation {IMAGES}: [{at}].{why}"))?;
         if !names.insert(&image.name) {
-            return Err(format!("annotation {IMAGES}: [{at}].name {:?} is there twice", image.name));
+            return Err(format!("annotation {IMAGES}: [{at}].name {:?} is defined twice", image.name));
         }
     }
     Ok(images)
