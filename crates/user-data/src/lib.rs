@@ -180,7 +180,7 @@ fn ignition(text: &str) -> Result<Map<String, Value>, BadUserData> {
         )?;
     match value {
         Value::Object(fields) => Ok(fields),
-        _ => Err(broken("config is no object".to_owned())),
+        _ => Err(broken("config is not an object".to_owned())),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn check_sums(folder: &Path) -> Result<usize> {
     let list = std::fs::read_to_string(folder.join(SUMS)).with_context(|| format!("read {SUMS}"))?;
     let mut listed = Vec::new();
     for line in list.lines() {
-        let Some((sum, name)) = line.split_once("  ") else { bail!("{SUMS}: {line:?} is no checksum") };
+        let Some((sum, name)) = line.split_once("  ") else { bail!("{SUMS}: {line:?} is not a checksum") };
         let bytes = std::fs::read(folder.join(name)).with_context(|| format!("{SUMS} names {name}"))?;
         ensure!(sha256(&bytes) == sum, "{name} is not what {SUMS} says");
         listed.push(name.to_owned());

@@ -87,7 +87,7 @@ fn repository(release: &Release) -> Result<Files> {
 fn metadata(version: &str) -> Result<String> {
     let mut numbers = version.split('.');
     let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
-    let (major, minor) = number().zip(number()).with_context(|| format!("{version} is no version"))?;
+    let (major, minor) = number().zip(number()).with_context(|| format!("{version} is not a version"))?;
     let mut text =
         "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n".to_owned();
     for minor in (1..=minor).rev() {

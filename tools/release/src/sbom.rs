@@ -36,7 +36,7 @@ fn linked(metadata: &Value) -> Result<BTreeMap<&str, Part<'_>>> {
             continue;
         }
         let node = nodes.get(id).with_context(|| format!("{id} is not resolved"))?;
-        let package = *packages.get(id).with_context(|| format!("{id} is no package"))?;
+        let package = *packages.get(id).with_context(|| format!("{id} is not a package"))?;
         let is_linked = |dependency: &&Value| {
             list(&dependency["dep_kinds"]).is_ok_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
         };

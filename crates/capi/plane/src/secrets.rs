@@ -84,6 +84,6 @@ mod tests {
         ] {
             assert_eq!(lists(&annotation, "team"), expected, "{annotation}");
         }
-        assert!(!lists(&json!(","), ""), "an empty name is no namespace");
+        assert!(!lists(&json!(","), ""), "an empty name is not a namespace");
     }
 }

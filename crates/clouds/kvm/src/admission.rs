@@ -94,7 +94,7 @@ fn validate_machine(spec: &KVMMachineSpec, path: &str, errors: &mut Vec<FieldErr
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
     for (key, value) in &spec.node_labels {
         if !key.chars().chain(value.chars()).all(word) {
-            errors.push(FieldError::invalid(format!("{path}.nodeLabels"), key.as_str(), "is no label"));
+            errors.push(FieldError::invalid(format!("{path}.nodeLabels"), key.as_str(), "is not a label"));
         }
     }
     for (at, taint) in spec.node_taints.iter().enumerate() {
@@ -102,7 +102,7 @@ fn validate_machine(spec: &KVMMachineSpec, path: &str, errors: &mut Vec<FieldErr
             errors.push(FieldError::invalid(
                 format!("{path}.nodeTaints[{at}]"),
                 taint.key.as_str(),
-                "is no taint",
+                "is not a taint",
             ));
         }
     }

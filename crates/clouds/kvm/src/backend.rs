@@ -45,7 +45,7 @@ impl TryFrom<String> for Id {
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if text.is_empty() || text.len() > LONGEST || !text.bytes().all(plain) || text.starts_with('-') {
             return Err(BackendError::Refused(format!(
-                "{text:?} is no id: it must be lower-case letters, digits and '-'"
+                "{text:?} is not an id: it must be lower-case letters, digits and '-'"
             )));
         }
         Ok(Self(text))
@@ -86,7 +86,7 @@ impl TryFrom<Ipv4Net> for Subnet {
 
     fn try_from(net: Ipv4Net) -> Result<Self, BackendError> {
         if !(16..=28).contains(&net.prefix_len()) || net.trunc() != net {
-            let why = format!("{net} is no network between /16 and /28");
+            let why = format!("{net} is not a network between /16 and /28");
             return Err(BackendError::Refused(why));
         }
         Ok(Self(net))
@@ -112,7 +112,7 @@ impl FromStr for Subnet {
 
     fn from_str(text: &str) -> Result<Self, BackendError> {
         let net: Ipv4Net =
-            text.parse().map_err(|_| BackendError::Refused(format!("{text:?} is no IPv4 network")))?;
+            text.parse().map_err(|_| BackendError::Refused(format!("{text:?} is not an IPv4 network")))?;
         net.try_into()
     }
 }

@@ -28,7 +28,7 @@ pub fn secrets(text: &str) -> Result<Vec<Value>, String> {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             let name = name.trim().to_lowercase();
             if let Some(why) = capstan_schema::meta::dns1123_subdomain(&name).first() {
-                return Err(format!("line {number}: section {name:?} is no name of a Secret: {why}"));
+                return Err(format!("line {number}: section {name:?} is not a valid Secret name: {why}"));
             }
             if profiles.insert(name.clone(), BTreeMap::new()).is_some() {
                 return Err(format!("line {number}: duplicate section {name:?}: merge the two"));
@@ -141,7 +141,7 @@ mod tests {
             (String::new(), "there is no section"),
             ("api-key = hidden".to_owned(), "line 1: a key outside of a section"),
             ("[a]\nhidden".to_owned(), "line 2: neither a section nor KEY = VALUE"),
-            ("[a b]\n".to_owned(), "is no name of a Secret"),
+            ("[a b]\n".to_owned(), "is not a valid Secret name"),
             (format!("{WHOLE}[global]\n"), "duplicate section"),
             (format!("{WHOLE}token = hidden\n"), "unknown key \"token\""),
             (format!("{WHOLE}verify-ssl = hidden\n"), "verify-ssl is neither true nor false"),

@@ -10,7 +10,7 @@ pub fn parse(text: &str) -> Result<(&str, u16), String> {
         Some((host, port)) => {
             let number = port.parse::<u16>().ok().filter(|number| *number != 0);
             let number =
-                number.ok_or_else(|| format!("{port:?} is no port: use a number from 1 to 65535"))?;
+                number.ok_or_else(|| format!("{port:?} is not a port: use a number from 1 to 65535"))?;
             (host, number)
         }
     };

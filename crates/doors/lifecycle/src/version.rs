@@ -2,7 +2,7 @@
 
 /// The minor version of `1.NN`.
 pub fn minor(text: &str) -> Result<u32, String> {
-    let wrong = || format!("{text:?} is no Kubernetes version of the form \"1.33\"");
+    let wrong = || format!("{text:?} is not a Kubernetes version of the form \"1.33\"");
     let number = text.strip_prefix("1.").ok_or_else(wrong)?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let plain = digits && (number == "0" || !number.starts_with('0'));

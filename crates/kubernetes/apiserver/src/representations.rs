@@ -58,7 +58,7 @@ impl Representations for RequestRepresentations<'_> {
 
     fn normalise(&self, object: Value, kind: &GroupVersionKind) -> Result<Value> {
         self.decoded(object, kind, &mut Texts::default(), |why| {
-            Status::internal(format!("a patch of admission is no {}: {why}", kind.kind))
+            Status::internal(format!("a patch of admission is not a {}: {why}", kind.kind))
         })
     }
 

@@ -19,7 +19,7 @@ const KMS_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Not YAML, or not this kind. The parser's text is not passed on: it may quote the line, and the line may be a key.
-    #[error("this is no EncryptionConfiguration in YAML{0}")]
+    #[error("this is not an EncryptionConfiguration in YAML{0}")]
     Syntax(String),
     #[error("{field}: {problem}")]
     Field { field: String, problem: String },
@@ -393,7 +393,7 @@ mod tests {
             ),
             (
                 format!("  - aesgcm: {{keys: [{{name: a, secrets: {KEY}}}]}}\n"),
-                "this is no EncryptionConfiguration",
+                "this is not an EncryptionConfiguration",
             ),
         ];
         for (providers, expected) in cases {

@@ -8,7 +8,7 @@ use crate::mapping::Mapping;
 /// Why a configuration is refused. Names the field.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("this is no AuthenticationConfiguration in YAML: {0}")]
+    #[error("this is not an AuthenticationConfiguration in YAML: {0}")]
     Syntax(String),
     #[error("{field}: {problem}")]
     Field { field: String, problem: String },

@@ -126,14 +126,14 @@ impl Issuer {
 
     async fn get(&self, url: &str) -> Result<Value, String> {
         let failed = |error: String| format!("{url}: {error}");
-        let uri: http::Uri = url.parse().map_err(|_| failed("is no URL".to_owned()))?;
+        let uri: http::Uri = url.parse().map_err(|_| failed("is not a URL".to_owned()))?;
         let response = self.client.get(uri).await.map_err(|error| failed(describe(&error)))?;
         if response.status() != http::StatusCode::OK {
             return Err(failed(format!("the answer is {}", response.status())));
         }
         let body = Limited::new(response.into_body(), MAX_DOCUMENT).collect().await;
         let body = body.map_err(|error| failed(error.to_string()))?.to_bytes();
-        serde_json::from_slice(&body).map_err(|_| failed("the answer is no JSON".to_owned()))
+        serde_json::from_slice(&body).map_err(|_| failed("the answer is not valid JSON".to_owned()))
     }
 
     /// The user of a token of this issuer.

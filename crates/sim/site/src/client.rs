@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The URL of a site is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no address of a site: it is like http://127.0.0.1:7480, without a path")]
+#[error("{0:?} is not an address of a site: it is like http://127.0.0.1:7480, without a path")]
 pub struct BadUrl(String);
 
 /// A site in another process. Clones share the connection, which is opened on first use.

@@ -92,7 +92,7 @@ async fn answer(site: &Site, request: Request<Incoming>) -> Answer {
         Err(_) => return wrong(StatusCode::REQUEST_TIMEOUT, "the body does not end"),
     };
     let Some(parts) = parts(head.uri.path()) else {
-        return wrong(StatusCode::BAD_REQUEST, "the path is no UTF-8");
+        return wrong(StatusCode::BAD_REQUEST, "the path is not valid UTF-8");
     };
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     route(site, &head.method, &parts, &body)

@@ -24,7 +24,7 @@ pub fn documents(resource: &Value, encoded: bool) -> Result<Vec<String>, String>
     let sorted: BTreeMap<_, _> = data.iter().collect();
     let mut documents = Vec::new();
     for (key, value) in sorted {
-        let text = value.as_str().ok_or_else(|| format!("{key} is no text"))?;
+        let text = value.as_str().ok_or_else(|| format!("{key} is not text"))?;
         if encoded {
             // Invalid base64 counts as empty, as upstream does.
             let bytes = STANDARD.decode(text).unwrap_or_default();

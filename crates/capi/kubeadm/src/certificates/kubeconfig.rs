@@ -93,7 +93,7 @@ pub fn server_of(secret: &Secret, cluster: &str) -> Result<String, Error> {
 
 fn read(secret: &Secret) -> Result<Value, Error> {
     let text = secret.text(VALUE)?;
-    serde_saphyr::from_str(&text).map_err(|_| Error::Kubeconfig("is no YAML"))
+    serde_saphyr::from_str(&text).map_err(|_| Error::Kubeconfig("is not valid YAML"))
 }
 
 fn list<'a>(config: &'a Value, field: &str) -> &'a [Value] {

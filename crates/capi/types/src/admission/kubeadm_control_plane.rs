@@ -310,7 +310,7 @@ fn validate_cluster_configuration(
         errors.push(FieldError::invalid(
             "dns.imageTag",
             tag,
-            format!("failed to parse CoreDNS version: {tag} is no version"),
+            format!("failed to parse CoreDNS version: {tag} is not a version"),
         ));
     }
     let local = new.etcd.local != LocalEtcd::default();

@@ -33,7 +33,7 @@ impl Default for Limits {
 
 /// A URL that is none of an API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{url:?} is no API URL: {why}")]
+#[error("{url:?} is not an API URL: {why}")]
 pub struct UrlError {
     /// What was given, without user information and query.
     pub url: String,

@@ -45,7 +45,7 @@ pub(crate) fn number<'de, D: Deserializer<'de>, T: TryFrom<i128>>(
         fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
             match number.fract() == 0.0 && number.abs() < 9e15 {
                 true => Self::fit(number as i128),
-                false => Err(E::custom(format_args!("{number} is no whole number"))),
+                false => Err(E::custom(format_args!("{number} is not a whole number"))),
             }
         }
 
@@ -54,7 +54,7 @@ pub(crate) fn number<'de, D: Deserializer<'de>, T: TryFrom<i128>>(
                 "" => Ok(None),
                 text => match text.parse::<i128>() {
                     Ok(number) => Self::fit(number),
-                    Err(_) => Err(E::custom(format_args!("{text:?} is no number"))),
+                    Err(_) => Err(E::custom(format_args!("{text:?} is not a number"))),
                 },
             }
         }
@@ -119,7 +119,7 @@ pub(crate) mod time {
             Some(text) => Timestamp::strptime(TIME, text)
                 .or_else(|_| text.parse())
                 .map(Some)
-                .map_err(|_| de::Error::custom(format_args!("{text:?} is no time"))),
+                .map_err(|_| de::Error::custom(format_args!("{text:?} is not a time"))),
         }
     }
 }
@@ -178,7 +178,7 @@ impl<'de> Deserialize<'de> for Amount {
                 // More used than allowed shows as a negative rest.
                 text.parse()
                     .map(Amount::Limited)
-                    .map_err(|_| E::custom(format_args!("{text:?} is no amount")))
+                    .map_err(|_| E::custom(format_args!("{text:?} is not an amount")))
             }
         }
 

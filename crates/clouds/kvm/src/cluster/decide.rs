@@ -23,7 +23,7 @@ pub(super) fn decide(look: &Look<KVMClusters>) -> Decision {
 fn keep(look: &Look<KVMClusters>, decision: &mut Decision) {
     let name = network_of(&look.object);
     let Ok(network) = Id::try_from(name.clone()) else {
-        let message = format!("the annotation {NETWORK} is {name:?}, which is no id; remove it");
+        let message = format!("the annotation {NETWORK} is {name:?}, which is not an id; remove it");
         decisions::ready(look, decision, False, "NoNetwork", message);
         return;
     };

@@ -176,7 +176,7 @@ impl Plan {
         let users = match config.get("users") {
             None | Some(Value::Null) => return Ok(()),
             Some(Value::Array(users)) => users,
-            Some(_) => return Err("users is no list".to_owned()),
+            Some(_) => return Err("users is not a list".to_owned()),
         };
         for user in users {
             let text = |field: &str| {

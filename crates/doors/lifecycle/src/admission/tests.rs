@@ -91,7 +91,7 @@ fn clusters_that_are_refused() {
     let at = |rest: &str| format!("spec.workerNodeGroupConfigurations.0.{rest}");
     let rows: Vec<(String, Value, String)> = vec![
         ("metadata.name".into(), json!("1a"), r#"metadata.name: Invalid value: "1a": cluster names start with a letter and contain letters, digits and dashes only"#.into()),
-        ("spec.kubernetesVersion".into(), json!("1.33.1"), r#"spec.kubernetesVersion: Invalid value: "1.33.1": "1.33.1" is no Kubernetes version of the form "1.33""#.into()),
+        ("spec.kubernetesVersion".into(), json!("1.33.1"), r#"spec.kubernetesVersion: Invalid value: "1.33.1": "1.33.1" is not a Kubernetes version of the form "1.33""#.into()),
         ("spec.managementCluster.name".into(), json!("one"), "spec.managementCluster.name: Forbidden: self-managed clusters are not supported: this server is the management cluster; name it here, by any name other than the cluster's own".into()),
         ("spec.managementCluster".into(), Value::Null, "spec.managementCluster.name: Forbidden: self-managed clusters are not supported: this server is the management cluster; name it here, by any name other than the cluster's own".into()),
         ("spec.externalEtcdConfiguration".into(), json!({"count": 3}), "spec.externalEtcdConfiguration: Forbidden: external etcd is not supported: remove it, and etcd runs on the control plane machines".into()),
@@ -106,7 +106,7 @@ fn clusters_that_are_refused() {
         (format!("{cp}.count"), json!(2), format!("{cp}.count: Invalid value: 2: control plane node count cannot be an even number when using stacked etcd topology")),
         (format!("{cp}.endpoint"), Value::Null, format!("{cp}.endpoint.host: Required value: cluster controlPlaneConfiguration.Endpoint.Host is not set or is empty")),
         (format!("{cp}.endpoint.host"), json!("10.0.0"), format!(r#"{cp}.endpoint.host: Invalid value: "10.0.0": use an IPv4 address or a domain name, with an optional port"#)),
-        (format!("{cp}.endpoint.host"), json!("10.0.0.1:x"), format!(r#"{cp}.endpoint.host: Invalid value: "10.0.0.1:x": "x" is no port: use a number from 1 to 65535"#)),
+        (format!("{cp}.endpoint.host"), json!("10.0.0.1:x"), format!(r#"{cp}.endpoint.host: Invalid value: "10.0.0.1:x": "x" is not a port: use a number from 1 to 65535"#)),
         (format!("{cp}.endpoint.host"), json!("192.168.0.9"), format!(r#"{cp}.endpoint.host: Invalid value: "192.168.0.9": the control plane endpoint is in the pods CIDR block 192.168.0.0/16"#)),
         (format!("{cp}.machineGroupRef"), Value::Null, format!("{cp}.machineGroupRef: Required value: name a CloudStackMachineConfig")),
         (format!("{cp}.taints"), json!([{"key": "a", "effect": "Never"}]), format!(r#"{cp}.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute""#)),

@@ -161,7 +161,7 @@ impl Patch {
             PatchKind::Json => Self::Json(patch::json::Patch::decode(body, true).map_err(status)?),
             PatchKind::Merge => Self::Merge(body),
             PatchKind::Strategic => Self::Strategic(body),
-            PatchKind::Apply => return Err(Status::bad_request("an apply configuration is no patch")),
+            PatchKind::Apply => return Err(Status::bad_request("an apply configuration is not a patch")),
         })
     }
 

@@ -55,7 +55,7 @@ pub fn verify(path: &Path) -> Result<Report, VerifyError> {
                 return Err(broken("the line is cut short".to_owned()));
             }
             let Some(next) = Chain::after(&line) else {
-                return Err(broken("this is no line of an audit log".to_owned()));
+                return Err(broken("this is not a line of an audit log".to_owned()));
             };
             // Older files may have been removed: the chain then begins with what the first line states.
             match &chain {

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 1 << 20;
 pub enum WebhookError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{} is no kubeconfig in YAML", path.display())]
+    #[error("{} is not a kubeconfig in YAML", path.display())]
     Syntax { path: PathBuf },
     #[error("{field}: {problem}")]
     Field { field: String, problem: String },
@@ -245,7 +245,7 @@ fn connector(
         return Ok(builder.enable_http1().build());
     }
     let Ok(name) = rustls_pki_types::ServerName::try_from(cluster.tls_server_name.clone()) else {
-        return refused("clusters[].cluster.tls-server-name", "is no host name");
+        return refused("clusters[].cluster.tls-server-name", "is not a host name");
     };
     Ok(builder
         .with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name))

@@ -160,7 +160,7 @@ impl Remote {
         }
         if let Some(authorization) = &credential.authorization {
             let mut value = HeaderValue::from_str(authorization)
-                .map_err(|_| never("the token is no header value".to_owned()))?;
+                .map_err(|_| never("the token is not a header value".to_owned()))?;
             value.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, value);
         }

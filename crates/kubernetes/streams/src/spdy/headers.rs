@@ -42,7 +42,7 @@ impl Inflater {
         let (head, rest) =
             block.split_at_checked(2).ok_or_else(|| invalid("a header block has no beginning"))?;
         if head[0] & 0x0f != 8 || (u16::from(head[0]) << 8 | u16::from(head[1])) % 31 != 0 {
-            return Err(invalid("a header block is no zlib stream"));
+            return Err(invalid("a header block is not a zlib stream"));
         }
         if head[1] & 0x20 == 0 {
             return Ok(rest);

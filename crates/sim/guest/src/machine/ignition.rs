@@ -50,7 +50,7 @@ fn list<'a>(config: &'a Fields, section: &str, field: &str) -> Result<&'a [Value
     let found = match config.get(section) {
         None | Some(Value::Null) => return Ok(&[]),
         Some(Value::Object(section)) => section.get(field),
-        Some(_) => return Err(format!("failed to parse config: {section} is no object")),
+        Some(_) => return Err(format!("failed to parse config: {section} is not an object")),
     };
     match found {
         None | Some(Value::Null) => Ok(&[]),
@@ -58,7 +58,7 @@ fn list<'a>(config: &'a Fields, section: &str, field: &str) -> Result<&'a [Value
         Some(Value::Array(_)) => {
             Err(format!("failed to parse config: {section}.{field} has more than {MOST} entries"))
         }
-        Some(_) => Err(format!("failed to parse config: {section}.{field} is no list")),
+        Some(_) => Err(format!("failed to parse config: {section}.{field} is not a list")),
     }
 }
 

@@ -98,7 +98,7 @@ impl Client {
         all.push(("response".to_owned(), "json".to_owned()));
         let response = self.call("POST", &self.signed(&keys, &all, Flaw::None)).await?;
         let value: Value = serde_json::from_slice(response.body())?;
-        value.as_object().and_then(|map| map.values().next().cloned()).context("the reply is no object")
+        value.as_object().and_then(|map| map.values().next().cloned()).context("the reply is not an object")
     }
 
     /// Waits for the result of a job.

@@ -134,7 +134,7 @@ impl Side {
             }
             None => {
                 let (kind, name) =
-                    object.split_once(' ').with_context(|| format!("{object} is no object"))?;
+                    object.split_once(' ').with_context(|| format!("{object} is not an object"))?;
                 ObjectName { kind: kind.to_owned(), name: name.to_owned() }
             }
         };

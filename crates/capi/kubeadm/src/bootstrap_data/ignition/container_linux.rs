@@ -69,7 +69,7 @@ fn translate(config: &mut Value, text: &str, strict: bool) -> Result<(), String>
     // Modes are octal numbers with a leading zero.
     let options = serde_saphyr::options! { legacy_octal_numbers: true };
     let given: Value =
-        serde_saphyr::from_str_with_options(text, options).map_err(|_| "is no YAML".to_owned())?;
+        serde_saphyr::from_str_with_options(text, options).map_err(|_| "is not valid YAML".to_owned())?;
     let given = match given {
         Value::Null => return Ok(()),
         Value::Object(_) => given,
@@ -83,7 +83,7 @@ fn translate(config: &mut Value, text: &str, strict: bool) -> Result<(), String>
     check_fields(&given, &SECTIONS, "", strict)?;
     for (path, known, finish) in LISTS {
         let Some(entries) = given.pointer(path) else { continue };
-        let entries = entries.as_array().ok_or_else(|| format!("{path} is no list"))?;
+        let entries = entries.as_array().ok_or_else(|| format!("{path} is not a list"))?;
         let mut out = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let place = format!("{path}/{index}");

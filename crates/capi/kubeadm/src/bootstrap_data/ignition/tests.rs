@@ -141,7 +141,7 @@ ignition:
 #[test]
 fn an_invalid_container_linux_config_is_rejected() {
     for (additional, strict, message) in [
-        (": [", false, "is no YAML"),
+        (": [", false, "is not valid YAML"),
         ("[]", false, "is not a mapping"),
         ("etcd: {name: x}", false, "section etcd is not supported: write its units and files instead"),
         ("storage: {files: [{path: /a, colour: red}]}", true, "/storage/files/0/colour is unknown"),

@@ -45,7 +45,7 @@ impl Credentials {
         let mut roots = rustls::RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(authority.certificate.as_bytes()) {
             let certificate = certificate.map_err(unreadable)?;
-            roots.add(certificate).map_err(|_| Error::Certificate("is no authority"))?;
+            roots.add(certificate).map_err(|_| Error::Certificate("is not an authority"))?;
         }
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(own.certificate.as_bytes()).collect();
         let chain = chain.map_err(unreadable)?;

@@ -80,7 +80,7 @@ fn control_planes() {
                 configured(json!({ "dns": { "imageTag": "v1.11.3&" } })),
                 &[
                     "spec.kubeadmConfigSpec.clusterConfiguration.dns.imageTag: Forbidden: tag v1.11.3& is invalid",
-                    "dns.imageTag: Invalid value: \"v1.11.3&\": failed to parse CoreDNS version: v1.11.3& is no version",
+                    "dns.imageTag: Invalid value: \"v1.11.3&\": failed to parse CoreDNS version: v1.11.3& is not a version",
                 ],
             ),
             (

@@ -97,7 +97,7 @@ impl<'a> Site<'a> {
     fn named(&self, host: &str) -> Choice<'a> {
         let Ok(wanted) = host.parse::<IpAddr>() else {
             let message = format!(
-                "spec.controlPlaneEndpoint.host is {host:?}, which is no address; leave it empty to have one chosen"
+                "spec.controlPlaneEndpoint.host is {host:?}, which is not an address; leave it empty to have one chosen"
             );
             return Choice::Refused(CloudError::new(code::REFUSED, "NoAddress", message));
         };

@@ -85,6 +85,6 @@ pub(super) fn read(what: &str, text: &str) -> Result<Map<String, Value>, ConfigE
         Ok(Value::Object(map)) => Ok(map),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err(unreadable("a map was expected")),
-        Err(_) => Err(unreadable("it is no YAML")),
+        Err(_) => Err(unreadable("it is not valid YAML")),
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn cloud(
         return Err(entry.missing("auth.auth_url", &mend));
     };
     let identity_url = catalog::versioned(auth_url, Service::Identity, None)
-        .ok_or_else(|| entry.invalid("auth.auth_url", "is no http or https URL"))?;
+        .ok_or_else(|| entry.invalid("auth.auth_url", "is not an http or https URL"))?;
     for field in ["cert", "key"] {
         if entry.text(field)?.is_some() {
             return Err(entry.invalid(field, "is not supported: client certificates cannot be used"));
@@ -207,7 +207,7 @@ impl Entry<'_> {
                     let url = Url::parse(&url)
                         .ok()
                         .filter(|url| matches!(url.scheme(), "http" | "https"))
-                        .ok_or_else(|| self.invalid(&field, "is no http or https URL"))?;
+                        .ok_or_else(|| self.invalid(&field, "is not an http or https URL"))?;
                     overrides.entry(*service).or_insert(url);
                 }
             }

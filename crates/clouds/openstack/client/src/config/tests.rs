@@ -155,7 +155,7 @@ fn a_setting_that_is_missing_or_wrong_is_named_with_its_mend() {
             json!({ "profile": "vexx" }),
             "cloud c: auth.auth_url is missing: profile vexx is not in clouds-public.yaml, so write auth.auth_url out",
         ),
-        (with("auth_url", json!("k.example")), json!({}), "cloud c: auth.auth_url is no http or https URL"),
+        (with("auth_url", json!("k.example")), json!({}), "cloud c: auth.auth_url is not an http or https URL"),
         (
             with("password", json!(null)),
             json!({}),
@@ -178,7 +178,7 @@ fn a_setting_that_is_missing_or_wrong_is_named_with_its_mend() {
         (
             good(),
             json!({ "compute_endpoint_override": "nova" }),
-            "cloud c: compute_endpoint_override is no http or https URL",
+            "cloud c: compute_endpoint_override is not an http or https URL",
         ),
     ];
     for (auth, beside, expected) in table {
@@ -186,7 +186,7 @@ fn a_setting_that_is_missing_or_wrong_is_named_with_its_mend() {
     }
     // A parser's message would quote the password.
     let error = Clouds::parse("clouds: { x: { auth: { password: very-secret, : ] }", None, None).unwrap_err();
-    assert_eq!(error.to_string(), "clouds.yaml cannot be read: it is no YAML");
+    assert_eq!(error.to_string(), "clouds.yaml cannot be read: it is not valid YAML");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn files_are_looked_for_where_other_clients_look() {
     let given = Files { config_file: Some(write("given.yaml", &entry("given"))), ..files.clone() };
     assert_eq!(given.read().unwrap().cloud(None, None).unwrap().identity_url.host_str(), Some("secure"));
     write("a/clouds.yaml", "[");
-    assert!(files.read().unwrap_err().to_string().ends_with("a/clouds.yaml cannot be read: it is no YAML"));
+    assert!(files.read().unwrap_err().to_string().ends_with("a/clouds.yaml cannot be read: it is not valid YAML"));
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn all_is_well(shape: Shape, story: &Script, world: &World<'_>, cloud: &Cloud) -
         let provider = machine["spec"]["providerID"].as_str().unwrap_or_default();
         let instance = machine["status"]["instanceID"].as_str().unwrap_or_default();
         if instance.is_empty() || provider != format!("openstack:///{instance}") {
-            return Err(wrong(format!("{provider:?} is no provider id of {instance:?}")));
+            return Err(wrong(format!("{provider:?} is not a provider id of {instance:?}")));
         }
     }
     if let Some(other) = machines.iter().find(|machine| machine["spec"]["version"] != shape.version) {

@@ -49,7 +49,7 @@ fn reference_cases(put: &dyn Fn(Value) -> Value, uuid_only: bool) -> Vec<(&'stat
         ("an id", put(json!({ "id": UUID })), true),
         ("a filter", put(json!({ "filter": filter })), true),
         ("neither id nor filter", put(json!({})), false),
-        ("an id that is no UUID", put(json!({ "id": "foo" })), !uuid_only),
+        ("an id that is not a UUID", put(json!({ "id": "foo" })), !uuid_only),
         ("an empty filter", put(json!({ "filter": {} })), false),
         ("both id and filter", put(json!({ "id": UUID, "filter": filter })), false),
     ]

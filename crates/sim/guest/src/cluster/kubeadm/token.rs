@@ -38,11 +38,11 @@ pub(super) fn secret(token: &Value, now: Timestamp) -> Result<Value, KubeadmErro
     }
     let expires = match (token["expires"].as_str(), token["ttl"].as_str()) {
         (Some(at), _) => {
-            Some(at.parse::<Timestamp>().map_err(|_| failed("the expiration of the token is no time"))?)
+            Some(at.parse::<Timestamp>().map_err(|_| failed("the expiration of the token is not a time"))?)
         }
         (None, Some(ttl)) => {
             let ttl: SignedDuration =
-                ttl.parse().map_err(|_| failed("the lifetime of the token is no duration"))?;
+                ttl.parse().map_err(|_| failed("the lifetime of the token is not a duration"))?;
             (ttl > SignedDuration::ZERO).then(|| now + ttl)
         }
         (None, None) => Some(now + DEFAULT_TTL),

@@ -160,7 +160,7 @@ impl Kubeadm<'_, '_> {
             .text(&path)
             .map_err(|error| failed(format!("open {path}: {}", error.lower())))?;
         let kubeconfig: Value = serde_saphyr::from_str(&text)
-            .map_err(|_| failed(format!("couldn't load the kubeconfig file {path}: it is no YAML")))?;
+            .map_err(|_| failed(format!("couldn't load the kubeconfig file {path}: it is not valid YAML")))?;
         if kubeconfig["clusters"].as_array().is_none_or(Vec::is_empty) {
             return Err(failed(format!("the discovery file {path} has no cluster")));
         }
