@@ -28,18 +28,18 @@ pub struct LogArgs {
     /// Rotated audit logs to keep; 0 keeps all
     #[arg(long, value_name = "COUNT", default_value_t = 0, requires = "audit_log_path")]
     audit_log_maxbackup: usize,
-    /// Days to keep rotated audit logs; 0 keeps them for ever
+    /// Days to keep rotated audit logs; 0 keeps them forever
     #[arg(long, value_name = "DAYS", default_value_t = 0, requires = "audit_log_path",
         value_parser = clap::value_parser!(u64).range(0..=36_500))]
     audit_log_maxage: u64,
-    /// Send audit events to the webhook of this kubeconfig, in batches; events that it does not take are dropped
+    /// Send audit events to the webhook of this kubeconfig, in batches; events that it rejects are dropped
     #[arg(long, value_name = "FILE")]
     audit_webhook_config_file: Option<PathBuf>,
     /// Events that may wait for the webhook; further ones are dropped
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, requires = "audit_webhook_config_file",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     audit_webhook_batch_buffer_size: u32,
-    /// Most events of one request to the webhook
+    /// Maximum number of events of one request to the webhook
     #[arg(long, value_name = "COUNT", default_value_t = 400, requires = "audit_webhook_config_file",
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     audit_webhook_batch_max_size: u32,

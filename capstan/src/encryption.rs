@@ -23,11 +23,11 @@ const REFRESH: Duration = Duration::from_secs(60);
 /// Where the keys of a data directory are.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct EncryptionArgs {
-    /// Key file of the data directory, or of the server that a backup is of; made with a new directory. By default the
+    /// Key file of the data directory, or of the server that a backup is of; created with a new directory. By default the
     /// systemd credential capstan-encryption, else DIR.key beside the directory
     #[arg(long, value_name = "FILE")]
     encryption_key_file: Option<PathBuf>,
-    /// Encrypt as an EncryptionConfiguration (apiserver.config.k8s.io/v1) says, for example with a KMS v2 plug-in
+    /// Encrypt as configured by an EncryptionConfiguration (apiserver.config.k8s.io/v1), for example with a KMS v2 plug-in
     #[arg(long, value_name = "FILE", conflicts_with = "encryption_key_file")]
     encryption_provider_config: Option<PathBuf>,
 }
@@ -195,11 +195,11 @@ pub struct Args {
 enum Verb {
     /// Show which keys the files of a data directory are encrypted with; a server may be using it
     Status(DirectoryArgs),
-    /// Encrypt a data directory that is not: make a key file and re-encrypt
+    /// Encrypt an unencrypted data directory: create a key file and re-encrypt
     Enable(DirectoryArgs),
     /// Add a new key and re-encrypt everything with it
     Rotate(RotateArgs),
-    /// Write everything anew with the first key of the configuration; repeat it if it was interrupted
+    /// Re-encrypt everything with the first key of the configuration; repeat it if it was interrupted
     Reencrypt(DirectoryArgs),
 }
 

@@ -46,7 +46,7 @@ pub struct Args {
     /// Serve only the API, without Cluster API kinds and controllers
     #[arg(long, conflicts_with_all = ["controllers", "namespace", "watch_filter", "otlp_endpoint"])]
     api_only: bool,
-    /// Make a new key for ServiceAccount tokens where pki/sa.key is lost; every token signed with the lost one is invalid
+    /// Create a new key for ServiceAccount tokens if pki/sa.key is lost; every token signed with the lost one is invalid
     #[arg(long)]
     new_token_key: bool,
     #[command(flatten)]
@@ -93,10 +93,10 @@ impl ApiArgs {
 /// How much a server takes on at once.
 #[derive(clap::Args, Clone)]
 pub struct LimitArgs {
-    /// Most open connections; fewer where the limit of open files is too low for them, 0 for as many as that allows
+    /// Maximum number of open connections; fewer if the limit of open files is too low for them, 0 for as many as that allows
     #[arg(long, value_name = "COUNT", default_value_t = ConnectionLimits::default().total)]
     max_connections: usize,
-    /// Most open connections from one IPv4 address or one IPv6 /64 network; 0 for no limit
+    /// Maximum number of open connections from one IPv4 address or one IPv6 /64 network; 0 for no limit
     #[arg(long, value_name = "COUNT", default_value_t = ConnectionLimits::default().per_address)]
     max_connections_per_address: usize,
     /// Seats for requests that only read; priority levels share them with those for writes; 0 for no limit

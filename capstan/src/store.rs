@@ -27,7 +27,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Save what is readable of a damaged data directory into a new one, and report what is lost. The old directory is
+    /// Recover what is readable of a damaged data directory into a new one, and report what is lost. The old directory is
     /// not changed
     Salvage(SalvageArgs),
     /// Create an empty store in a directory that has keys and no store
@@ -39,7 +39,7 @@ struct SalvageArgs {
     /// Data directory to read; no server may be using it
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
-    /// Data directory to make; must not exist or be empty
+    /// Data directory to create; must not exist or be empty
     #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
     to: Option<PathBuf>,
     /// Report only

@@ -35,7 +35,7 @@ pub struct Args {
     /// Print a line for every transition instead of a tree
     #[arg(long)]
     lines: bool,
-    /// Longest wait, such as 90s or 1h
+    /// Timeout, such as 90s or 1h
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
     timeout: Duration,
     /// How long to wait while the same error blocks the cluster

@@ -59,7 +59,7 @@ pub struct Args {
     /// Goal: ready, deleted, condition=TYPE or condition=TYPE=STATUS
     #[arg(long = "for", value_name = "WHAT", default_value = "ready", value_parser = goal)]
     goal: Goal,
-    /// Longest wait, such as 90s or 1h
+    /// Timeout, such as 90s or 1h
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
     timeout: Duration,
 }
@@ -70,7 +70,7 @@ pub struct WaitArgs {
     /// Wait until it is done and print what it waits for
     #[arg(long)]
     wait: bool,
-    /// Longest wait, such as 90s or 1h
+    /// Timeout, such as 90s or 1h
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration, requires = "wait")]
     timeout: Duration,
 }

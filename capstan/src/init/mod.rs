@@ -45,7 +45,7 @@ pub struct Args {
     /// Replace files that exist
     #[arg(long)]
     force: bool,
-    /// Take the proposals instead of asking
+    /// Accept the proposed values instead of asking
     #[arg(long, short)]
     yes: bool,
 }

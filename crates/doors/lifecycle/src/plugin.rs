@@ -39,8 +39,8 @@ struct Flags {
     /// File with the Kubernetes releases that such clusters may have; docs/lifecycle.md shows one
     #[arg(long, value_name = "FILE")]
     lifecycle_releases: Option<PathBuf>,
-    /// CNI of such clusters: manifests or a Helm chart as a file, a directory or a URL; `calico=SOURCE` is that of clusters
-    /// that ask for Calico; docs/lifecycle.md shows sources
+    /// CNI of such clusters: manifests or a Helm chart as a file, a directory or a URL; `calico=SOURCE` is used for
+    /// clusters that request Calico; docs/lifecycle.md shows sources
     #[arg(long, value_name = "SOURCE")]
     lifecycle_cni: Vec<String>,
 }

@@ -33,7 +33,7 @@ struct Flags {
     /// Port of the clusters' API servers on floating IPs, which are in 127.0.0.0/8
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     endpoint_port: u16,
-    /// Ids come from this number: the same number, the same cloud
+    /// Ids come from this number: the same seed gives the same cloud
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

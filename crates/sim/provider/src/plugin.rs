@@ -111,7 +111,7 @@ impl ConsoleReader for Simulated {
                 .long("simulator-url")
                 .value_name("URL")
                 .default_value("http://127.0.0.1:7480")
-                .help("Address of the `capstan sim site` that keeps the machine, if it is a simulated one"),
+                .help("Address of the `capstan sim site` that runs the machine, if it is a simulated one"),
         )
     }
 
