@@ -50,8 +50,8 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         .with_context(|| format!("the kubeconfig of cluster {name}, in Secret {name}-kubeconfig"))?;
     let refused = check(&own).with_context(|| {
         format!(
-            "the kubeconfig in Secret {name}-kubeconfig cannot be merged: whoever can write the Secret decides what \
-             kubectl does on this machine"
+            "the kubeconfig in Secret {name}-kubeconfig cannot be merged: a user who can write the Secret would decide \
+             what kubectl runs on this machine"
         )
     });
     let Some(file) = &args.merge else {

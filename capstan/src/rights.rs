@@ -270,6 +270,6 @@ async fn the_role_has_no_other_wildcard_and_no_way_to_more_rights() {
         assert!(rule.group != "rbac.authorization.k8s.io", "{rule:?}");
         assert!(!rule.verbs.iter().any(|verb| ["escalate", "bind", "impersonate"].contains(&verb.as_str())));
         let pods = rule.group.is_empty() && rule.resources.iter().any(|plural| plural.starts_with("pods"));
-        assert!(!pods, "whoever creates Pods has the rights of every account of the namespace: {rule:?}");
+        assert!(!pods, "a user who creates Pods has the rights of every account of the namespace: {rule:?}");
     }
 }

@@ -5,6 +5,7 @@ mod files;
 mod floors;
 mod halves;
 mod map;
+mod strings;
 mod words;
 
 use std::process::Command;

@@ -311,7 +311,7 @@ impl Scenario for ClusterScenario {
             provider_id: None,
             cpus: 1,
             memory_mib: 512,
-            tags: BTreeMap::from([("owner".to_owned(), "someone-else".to_owned())]),
+            tags: BTreeMap::from([("owner".to_owned(), "another-team".to_owned())]),
             faults: Vec::new(),
         };
         // Cannot fail: the site is empty.

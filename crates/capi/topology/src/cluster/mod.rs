@@ -145,7 +145,7 @@ fn cluster_of<T: Object>(change: &Change<T>) -> Vec<Key> {
     change.both().filter_map(name).map(|name| Key::new(namespace, name)).collect()
 }
 
-/// The same, if what is wanted of the object changed, or what somebody else may have changed.
+/// The same, if the desired state of the object changed, or fields that others may change.
 fn owned_changed<T: Object>(change: &Change<T>, _: &Caches) -> Vec<Key> {
     let wanted = |object: &Arc<T>| {
         let meta = object.metadata();

@@ -60,7 +60,7 @@ impl CloudStack {
                     continue;
                 }
             };
-            let mut left = Err("nobody was asked".to_owned());
+            let mut left = Err("no account was asked".to_owned());
             for place in &places {
                 let orders = orders(question.machines, place);
                 let prospects: Vec<Prospect> = orders.iter().map(|order| order.prospect.clone()).collect();
@@ -70,12 +70,12 @@ impl CloudStack {
                         hear(&orders, &outlook, &place.cluster, &mut sizes, &mut answer);
                         outlook.left.map(|quota| remaining(&quota))
                     }
-                    Ok(Err(trouble)) => {
+                    Ok(Err(error)) => {
                         // From here it may not be reachable, and yet be from where the plane runs.
-                        if trouble.code != code::UNREACHABLE {
-                            answer.warnings.push(trouble.text());
+                        if error.code != code::UNREACHABLE {
+                            answer.warnings.push(error.text());
                         }
-                        Err(trouble.text())
+                        Err(error.text())
                     }
                     Err(late) => Err(late),
                 };
@@ -105,9 +105,9 @@ fn hear(
         if let Some(size) = verdict.size {
             sizes.insert(order.key.clone(), size);
         }
-        if let (Some(of), Some(trouble)) = (&order.of, &verdict.trouble) {
-            let why = format!("{of}: {}", trouble.text());
-            match trouble.code == code::UNREACHABLE {
+        if let (Some(of), Some(error)) = (&order.of, &verdict.error) {
+            let why = format!("{of}: {}", error.text());
+            match error.code == code::UNREACHABLE {
                 true => answer.warnings.push(why),
                 false => answer.refusals.push(Refusal { cluster: cluster.clone(), why }),
             }

@@ -169,8 +169,8 @@ impl CloudStack {
             Err(why) => return vec![Finding::bad(why, "check the credentials and the zone")],
         };
         let mut findings = Vec::new();
-        for trouble in outlook.verdicts.iter().filter_map(|verdict| verdict.trouble.as_ref()) {
-            findings.push(Finding::bad(trouble.text(), "choose another template or offering"));
+        for error in outlook.verdicts.iter().filter_map(|verdict| verdict.error.as_ref()) {
+            findings.push(Finding::bad(error.text(), "choose another template or offering"));
         }
         let machines = proposal::counts(answers);
         let sum = |of: fn(&capstan_provider_kit::Size) -> u64| -> i64 {

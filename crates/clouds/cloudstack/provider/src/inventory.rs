@@ -53,7 +53,7 @@ impl Unrecorded for Account {
     fn remove(&self) -> BoxFuture<'_, Result<Removed, ProviderError>> {
         Box::pin(async {
             let removed = self.clouds.remove(&self.domain, &self.keys, &self.removal).await;
-            let removed = removed.map_err(|trouble| ProviderError::new(trouble.message))?;
+            let removed = removed.map_err(|error| ProviderError::new(error.message))?;
             let kept = removed.kept.into_iter();
             let kept = kept.map(|(thing, why)| Kept { what: format!("{} ({})", thing.name, thing.id), why });
             let gone = counted(removed.machines, removed.networks, removed.others.into_iter());
@@ -93,7 +93,7 @@ async fn compare(clouds: &Clouds, client: &Client, namespace: &str) -> Result<Dr
         let survey = match client.get::<Secret>(&secret).await? {
             Some(keys) => match clouds.survey(spec, &keys).await {
                 Ok(survey) => Ok((survey, keys)),
-                Err(trouble) => Err(trouble.message),
+                Err(error) => Err(error.message),
             },
             None => Err(format!("there is no Secret {secret}")),
         };

@@ -59,6 +59,7 @@ pub use survey::{Leftover, LeftoverKind, Survey, Thing};
 
 /// Adds the provider's controllers.
 pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
+    clouds.set_pace(runtime.pace());
     runtime.add(CloudStackClusters::new(clouds.clone()));
     runtime.add(FailureDomains::new(clouds.clone()));
     runtime.add(IsolatedNetworks::new(clouds.clone()));
@@ -70,7 +71,7 @@ pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
 
 /// What a cloud answers to a command in time, or why it does not.
 pub(crate) async fn answered<T>(asked: impl Future<Output = Result<T, CloudError>>) -> Result<T, String> {
-    within_patience("it", asked).await?.map_err(|trouble| trouble.text())
+    within_patience("it", asked).await?.map_err(|error| error.text())
 }
 
 /// Annotations on the provider's objects.

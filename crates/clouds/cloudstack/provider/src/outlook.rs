@@ -31,7 +31,7 @@ pub struct OrderOutlook {
     /// How large the machine would be, if the offering is there and says so.
     pub size: Option<Size>,
     /// Why the order would fail.
-    pub trouble: Option<CloudError>,
+    pub error: Option<CloudError>,
 }
 
 /// What the cloud says.
@@ -59,7 +59,7 @@ impl Clouds {
             let offering = machine::service_offering(&order.spec, &zone.id, &access).await;
             let size = offering.as_ref().ok().and_then(|offering| size(offering, &order.spec));
             let fits = machine::fits(&order.spec, &order.version, &zone.id, &access).await;
-            verdicts.push(OrderOutlook { size, trouble: offering.err().or(fits.err()) });
+            verdicts.push(OrderOutlook { size, error: offering.err().or(fits.err()) });
         }
         Ok(Outlook { left: left(&access).await, verdicts })
     }

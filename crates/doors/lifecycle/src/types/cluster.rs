@@ -357,7 +357,7 @@ impl Cluster {
         all.map(|group| group.name.as_str()).collect()
     }
 
-    /// Whether its CNI is left to somebody else.
+    /// Whether its CNI is managed externally.
     pub fn skips_cni(&self) -> bool {
         self.cilium().is_some_and(|cilium| cilium.skip_upgrade == Some(true))
     }

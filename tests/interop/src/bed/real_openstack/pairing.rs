@@ -198,7 +198,7 @@ fn machine(server: &Value, images: &BTreeMap<String, String>) -> Option<VmSpec> 
     })
 }
 
-/// Makes the site what is wanted. Machines go before others come: Neutron gives addresses out again.
+/// Reconciles the site with the desired machines. Machines are deleted before others are created: Neutron gives addresses out again.
 fn apply(site: &Site, wanted: Wanted, held: &mut BTreeSet<SocketAddrV4>) -> Result<()> {
     let running: BTreeSet<String> = site.vms().into_iter().map(|vm| vm.id).collect();
     for gone in running.iter().filter(|id| !wanted.machines.contains_key(*id)) {

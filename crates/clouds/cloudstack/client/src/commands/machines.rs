@@ -14,7 +14,7 @@ use crate::id::{
 };
 use crate::model::{Destroyed, Done, MachineState, MachineUserData, VirtualMachine};
 
-/// An interface in a network, with a wish for its address.
+/// An interface in a network, with an optional address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NetworkAddress {
     /// The network.
@@ -38,7 +38,7 @@ pub struct DeployVirtualMachine {
     pub displayname: Option<String>,
     /// Networks; the first is the default. Excludes `iptonetworklist`.
     pub networkids: Vec<NetworkId>,
-    /// Networks with wishes for addresses.
+    /// Networks with optional addresses.
     pub iptonetworklist: Vec<NetworkAddress>,
     /// A data disk.
     pub diskofferingid: Option<DiskOfferingId>,

@@ -44,7 +44,7 @@ fn orders_are_judged_and_sized_and_what_is_left_is_reported_without_any_being_ma
             let domain = &cluster.spec.failure_domains[0];
             let outlook = clouds.outlook(domain, &keys, &orders).await.map_err(|it| failed(it.message))?;
             let said: Vec<_> =
-                outlook.verdicts.iter().map(|it| it.trouble.as_ref().map(|it| it.code)).collect();
+                outlook.verdicts.iter().map(|it| it.error.as_ref().map(|it| it.code)).collect();
             let expected = [None, Some(code::TEMPLATE), Some(code::NOT_FOUND), Some(code::NOT_FOUND)];
             assert_eq!(said, expected, "{outlook:?}");
             let sizes: Vec<Option<Size>> = outlook.verdicts.iter().map(|it| it.size).collect();

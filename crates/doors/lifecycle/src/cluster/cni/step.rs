@@ -8,7 +8,7 @@ use crate::cni::Manifests;
 pub(super) struct Situation<'a> {
     /// Something was installed before.
     pub installed: bool,
-    /// What is recorded is what is wanted.
+    /// The recorded version is the desired one.
     pub recorded: bool,
     /// Every part was applied.
     pub applied: bool,
