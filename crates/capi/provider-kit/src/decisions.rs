@@ -143,7 +143,13 @@ pub fn keep_machine<C: Controller<Kind: InfrastructureMachine>>(
         (Found::Ours(instance), _) => report(look, decision, instance),
         (Found::Nothing, _) if was_there => {
             *decision.object.provisioned_mut() = Some(true);
-            ready(look, decision, False, "Gone", "the machine was there and is gone; it is not created again");
+            ready(
+                look,
+                decision,
+                False,
+                "Gone",
+                "the machine was there and is gone; it is not created again",
+            );
         }
         (Found::Nothing, Some((reason, what))) => {
             decision.wait(Wait::on(reason, what));

@@ -22,7 +22,9 @@ impl Pattern {
             return Err("use *.* for all resources, or *. for all of the core group".to_owned());
         }
         if resource.is_empty() || group.contains('*') || (resource.contains('*') && resource != "*") {
-            return Err(format!("{text:?} is not a resource: use RESOURCE, RESOURCE.GROUP, *.GROUP, *. or *.*"));
+            return Err(format!(
+                "{text:?} is not a resource: use RESOURCE, RESOURCE.GROUP, *.GROUP, *. or *.*"
+            ));
         }
         if text.contains('/') {
             return Err(format!("{text:?} is a subresource: name its resource"));

@@ -78,8 +78,7 @@ pub enum WatchError {
 }
 
 /// Advice for files that cannot be put back.
-const ADVICE: &str =
-    "restore a backup into an empty directory; without one, `capstan store salvage` recovers what is readable";
+const ADVICE: &str = "restore a backup into an empty directory; without one, `capstan store salvage` recovers what is readable";
 
 /// Why a store cannot be opened, backed up or restored.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,8 @@ struct Flags {
 
 impl Simulator for SiteProcess {
     fn command(&self) -> Command {
-        let about = "Run simulated machines in a separate process, for `--simulator-url` of servers and managers";
+        let about =
+            "Run simulated machines in a separate process, for `--simulator-url` of servers and managers";
         Flags::augment_args(Command::new("site")).about(about)
     }
 

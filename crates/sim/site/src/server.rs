@@ -84,10 +84,7 @@ async fn answer(site: &Site, request: Request<Incoming>) -> Answer {
     let body = match timeout(ARRIVAL, Limited::new(body, LARGEST_BODY).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
-            return wrong(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "the body is truncated or exceeds the limit",
-            );
+            return wrong(StatusCode::PAYLOAD_TOO_LARGE, "the body is truncated or exceeds the limit");
         }
         Err(_) => return wrong(StatusCode::REQUEST_TIMEOUT, "the body does not end"),
     };
@@ -183,8 +180,7 @@ fn switch(site: &Site, id: &str, power: Power) -> Result<(), SiteError> {
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Answer>> {
     serde_json::from_slice(body).map_err(|error| {
         // Position only: the error could quote boot data.
-        let at =
-            format!("unexpected body at line {}, column {}", error.line(), error.column());
+        let at = format!("unexpected body at line {}, column {}", error.line(), error.column());
         Box::new(wrong(StatusCode::BAD_REQUEST, &at))
     })
 }

@@ -37,11 +37,17 @@ pub(super) fn decide(look: &Look<ClusterTopologies>) -> Decisions {
             decision.wait(Wait::on("ExtensionFailed", why.clone())).again_in(*again);
         }
         Observed::CreationBlocked(answer) => {
-            blocked(&mut decision, &format!("hook {} before the cluster is created", Hook::BeforeClusterCreate));
+            blocked(
+                &mut decision,
+                &format!("hook {} before the cluster is created", Hook::BeforeClusterCreate),
+            );
             decision.again_in(seconds(answer.retry_after_seconds));
         }
         Observed::Deleting(DeletionHook::Blocks(answer)) => {
-            blocked(&mut decision, &format!("hook {} before the cluster is deleted", Hook::BeforeClusterDelete));
+            blocked(
+                &mut decision,
+                &format!("hook {} before the cluster is deleted", Hook::BeforeClusterDelete),
+            );
             decision.again_in(seconds(answer.retry_after_seconds));
         }
         Observed::Deleting(DeletionHook::Passed) => {

@@ -47,7 +47,9 @@ pub(crate) fn open(response: &Response<impl AsRef<[u8]>>) -> Result<Box<RawValue
         Ok((1, Some(inside))) => inside,
         Ok(_) => return Err(strange(response, "a single wrapper was expected")),
         Err(_) if body.is_empty() => return Err(strange(response, "it is empty")),
-        Err(_) => return Err(strange(response, "it is not JSON; the default path of the API is /client/api")),
+        Err(_) => {
+            return Err(strange(response, "it is not JSON; the default path of the API is /client/api"));
+        }
     };
     if let Some(refusal) = refusal(inside, status) {
         return Err(ErrorKind::Refused(refusal));

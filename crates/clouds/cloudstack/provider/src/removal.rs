@@ -58,8 +58,7 @@ impl Clouds {
             if !marked.machines.contains(machine) {
                 removed.keep(machine, "it was deleted, or is not in a network with the mark any more");
             } else if !is_node(&client, machine).await.map_err(explain)? {
-                removed
-                    .keep(machine, "its user data is not from Cluster API: it has another owner");
+                removed.keep(machine, "its user data is not from Cluster API: it has another owner");
             } else {
                 let id = machine.id.as_str().into();
                 let request = DestroyVirtualMachine { id, expunge: Some(expunge), volumeids: Vec::new() };

@@ -72,9 +72,7 @@ impl Client {
             let reply = self.send(&call).await.map_err(failed)?;
             bytes += reply.body.len();
             if bytes > LONGEST_LIST {
-                return Err(failed(
-                    call.error(ErrorKind::Endless("it exceeds the limit of a list")),
-                ));
+                return Err(failed(call.error(ErrorKind::Endless("it exceeds the limit of a list"))));
             }
             let strange = |error: serde_json::Error| failed(unreadable(&call, &error));
             let mut read: Page = serde_json::from_slice(&reply.body).map_err(strange)?;

@@ -23,14 +23,14 @@ const FIELDS: &[(&str, &str)] = &[
         "Keys that must be removed before a deleted object is removed; each belongs to one controller.",
     ),
     ("ObjectMeta.generateName", "Prefix of a name that the server generates if name is empty."),
-    ("ObjectMeta.generation", "Sequence number of the desired state, incremented by every change of it. Read-only."),
+    (
+        "ObjectMeta.generation",
+        "Sequence number of the desired state, incremented by every change of it. Read-only.",
+    ),
     ("ObjectMeta.labels", "Labels are key-value pairs that select and group objects."),
     ("ObjectMeta.managedFields", "Fields by the manager that set them, for server-side apply."),
     ("ObjectMeta.name", "Name of the object, unique for its kind in its namespace. Cannot be changed."),
-    (
-        "ObjectMeta.namespace",
-        "Namespace of the object; empty for cluster-scoped objects. Cannot be changed.",
-    ),
+    ("ObjectMeta.namespace", "Namespace of the object; empty for cluster-scoped objects. Cannot be changed."),
     (
         "ObjectMeta.ownerReferences",
         "Objects this one depends on; when all are deleted it is garbage-collected. At most one is the controller.",

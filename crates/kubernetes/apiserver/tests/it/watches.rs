@@ -211,7 +211,9 @@ async fn a_client_of_the_same_process_gets_the_events_that_others_read() {
             let received = events(local(&transport, "application/json", &path).await).await;
             assert_eq!(received, lines(local(&transport, "application/json", &path).await).await, "{path}");
             assert!(!received.is_empty(), "{path}");
-            assert!(received.iter().all(|event| event["object"]["apiVersion"] == format!("it.test/{version}")));
+            assert!(
+                received.iter().all(|event| event["object"]["apiVersion"] == format!("it.test/{version}"))
+            );
             kinds.extend(received.iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()));
         }
     }

@@ -325,7 +325,8 @@ fn networks(
         let ip = match wanted.ip.as_str() {
             "" => None,
             text => Some(text.parse().map_err(|_| {
-                let message = format!("spec.networks[{at}].ip is {text:?}, which is not an address: correct it");
+                let message =
+                    format!("spec.networks[{at}].ip is {text:?}, which is not an address: correct it");
                 CloudError::new(code::REFUSED, "Refused", message)
             })?),
         };

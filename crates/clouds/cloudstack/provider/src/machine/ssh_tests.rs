@@ -44,7 +44,11 @@ fn forwarded(to: &[(&str, u16)]) -> AddressRules {
     AddressRules { forwarded: to.iter().map(rule).collect(), ..AddressRules::default() }
 }
 
-fn with_condition(mut machine: CloudStackMachine, status: ConditionStatus, reason: &str) -> CloudStackMachine {
+fn with_condition(
+    mut machine: CloudStackMachine,
+    status: ConditionStatus,
+    reason: &str,
+) -> CloudStackMachine {
     machine.status.conditions.push(Condition {
         kind: FORWARDED.to_owned(),
         status,

@@ -65,7 +65,9 @@ fn wrong_keys_are_reported_by_secret_and_field_and_right_ones_are_used_at_once()
             world.pass(Duration::from_secs(20)).await?;
             let reported = cluster(world)?;
             says(&reported, &["False", "E-CS-CREDENTIALS", "default/cloudstack-credentials", "secret-key"])?;
-            if reported.to_string().contains("not-the-secret") || reported.to_string().contains(&right.api_key) {
+            if reported.to_string().contains("not-the-secret")
+                || reported.to_string().contains(&right.api_key)
+            {
                 return Err(Violation::new("S13", "a key is shown"));
             }
             put_keys(world, &right).await
@@ -274,7 +276,10 @@ fn an_api_url_without_its_end_is_reported_with_the_url_to_try() {
             world.user()?.patch(&kind, &key, None, &wrong).await.map_err(failed)?;
             world.pass(Duration::from_secs(20)).await?;
             let reported = cluster(world)?;
-            says(&reported, &["False", "E-CS-UNREACHABLE", "try http://cloud.example:8080/client/api", KEYS])?;
+            says(
+                &reported,
+                &["False", "E-CS-UNREACHABLE", "try http://cloud.example:8080/client/api", KEYS],
+            )?;
             let right = put("http://cloud.example:8080/client/api");
             world.user()?.patch(&kind, &key, None, &right).await.map(drop).map_err(failed)
         })

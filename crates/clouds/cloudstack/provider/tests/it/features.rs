@@ -94,8 +94,9 @@ fn features_are_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckRe
             let reported = machine["status"]["conditions"].as_array().into_iter().flatten();
             let reported =
                 reported.into_iter().find(|one| one["type"] == "SSHForwarded").cloned().unwrap_or_default();
-            let reported =
-                reported["message"].as_str().and_then(|message| message.rsplit(':').next()?.parse::<u16>().ok());
+            let reported = reported["message"]
+                .as_str()
+                .and_then(|message| message.rsplit(':').next()?.parse::<u16>().ok());
             if reported.is_none_or(|port| !ports.contains(&port)) {
                 return Err(wrong(format!("where it is reached is not reported: {}", machine["status"])));
             }

@@ -58,7 +58,10 @@ fn all_have_two<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'
             }
             let reported: Vec<_> = machine["status"]["addresses"].as_array().into_iter().flatten().collect();
             let shown = |nic: &Nic| nic.ipaddress.map(|ip| ip.to_string()).unwrap_or_default();
-            if reported.len() != 2 || reported[0]["address"] != shown(first) || reported[1]["address"] != shown(second) {
+            if reported.len() != 2
+                || reported[0]["address"] != shown(first)
+                || reported[1]["address"] != shown(second)
+            {
                 return Err(wrong(format!("status shows {reported:?} for {:?}", vm.nic)));
             }
         }

@@ -37,7 +37,10 @@ fn it_is_reported_and_nothing_is_ordered<'a>(world: &'a mut World<'_>, cloud: &'
         world.pass(Duration::from_secs(60)).await?;
         let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
         let reported = networks.first().ok_or_else(|| failed("no network object"))?;
-        says(reported, &["False", "E-CS-QUOTA", "public addresses needed: 1", "leaves 0", "raise the limit"])?;
+        says(
+            reported,
+            &["False", "E-CS-QUOTA", "public addresses needed: 1", "leaves 0", "raise the limit"],
+        )?;
         if let Some(sent) = cloud.calls().get("createNetwork") {
             return Err(failed(format!("{sent} orders were sent")));
         }

@@ -353,7 +353,8 @@ fn an_offering_that_cannot_serve_a_cluster_is_refused_before_a_network_is_made()
             story::create(world, cloud, Shape::EXAMPLE, &story).await?;
             world.pass(Duration::from_secs(20)).await?;
             let key = Key::new(NAMESPACE, NAME);
-            let reported = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
+            let reported =
+                world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
             says(&reported, &["False", "E-CS-UNSUPPORTED", "is for L2 networks", "failure domain fd-1"])?;
             if cloud.calls().contains_key("createNetwork") {
                 return Err(wrong("a network was made"));

@@ -163,10 +163,7 @@ fn the_missing_rule_is_named<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> 
     Box::pin(async move {
         world.pass(Duration::from_secs(60)).await?;
         let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
-        crate::failures::says(
-            &domains[0],
-            &["E-CS-ACL", "access list strict", "blocks udp 53 out"],
-        )?;
+        crate::failures::says(&domains[0], &["E-CS-ACL", "access list strict", "blocks udp 53 out"])?;
         match cloud.calls().contains_key("deployVirtualMachine") {
             true => Err(wrong("a machine was ordered")),
             false => let_out(cloud, "udp", "53").await,

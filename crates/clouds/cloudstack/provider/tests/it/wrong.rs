@@ -287,7 +287,8 @@ fn all_are_reported<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResu
             let reported = says(&shown(case, world)?, &["False", code, case.names]);
             reported.map_err(|violation| failed(format!("{}: {violation}", case.name)))?;
         }
-        let clusters = cases.iter().filter(|case| matches!(case.reported_in, InCluster)).map(|case| case.name);
+        let clusters =
+            cases.iter().filter(|case| matches!(case.reported_in, InCluster)).map(|case| case.name);
         for name in clusters.chain([NAME]) {
             let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, name));
             world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;

@@ -155,7 +155,11 @@ fn a_setting_that_is_missing_or_wrong_is_named_with_its_mend() {
             json!({ "profile": "vexx" }),
             "cloud c: auth.auth_url is missing: profile vexx is not in clouds-public.yaml, so write auth.auth_url out",
         ),
-        (with("auth_url", json!("k.example")), json!({}), "cloud c: auth.auth_url is not an http or https URL"),
+        (
+            with("auth_url", json!("k.example")),
+            json!({}),
+            "cloud c: auth.auth_url is not an http or https URL",
+        ),
         (
             with("password", json!(null)),
             json!({}),
@@ -219,7 +223,9 @@ fn files_are_looked_for_where_other_clients_look() {
     let given = Files { config_file: Some(write("given.yaml", &entry("given"))), ..files.clone() };
     assert_eq!(given.read().unwrap().cloud(None, None).unwrap().identity_url.host_str(), Some("secure"));
     write("a/clouds.yaml", "[");
-    assert!(files.read().unwrap_err().to_string().ends_with("a/clouds.yaml cannot be read: it is not valid YAML"));
+    assert!(
+        files.read().unwrap_err().to_string().ends_with("a/clouds.yaml cannot be read: it is not valid YAML")
+    );
 }
 
 #[test]

@@ -115,7 +115,8 @@ pub(crate) async fn external(
             let id = lookup::network(access, param, true, field).await?;
             let known = all.iter().find(|network| network.id.as_str() == id).map(shown);
             let missing = || {
-                let message = format!("{field}: {id} is not an external network that is visible to the project");
+                let message =
+                    format!("{field}: {id} is not an external network that is visible to the project");
                 CloudError::new(code::NOT_FOUND, "OpenStackError", message)
             };
             known.map(Some).ok_or_else(missing)

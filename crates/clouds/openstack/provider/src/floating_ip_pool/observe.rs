@@ -78,7 +78,8 @@ async fn network(object: &OpenStackFloatingIPPool, access: &Access) -> Result<Ne
         (Some(param), _) => {
             let id = lookup::network(access, param, true, field).await?;
             all.iter().find(|network| network.id.as_str() == id).ok_or_else(|| {
-                let message = format!("{field}: {id} is not an external network that is visible to the project");
+                let message =
+                    format!("{field}: {id} is not an external network that is visible to the project");
                 CloudError::new(code::NOT_FOUND, "OpenStackError", message)
             })?
         }

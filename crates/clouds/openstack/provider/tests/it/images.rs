@@ -150,7 +150,10 @@ fn several_images_of_one_name_are_reported_with_their_ids() {
             world.pass(Duration::from_secs(300)).await?;
             let (conditions, found) = (conditions(world)?, images(cloud).await?);
             check(conditions.contains("E-OS-AMBIGUOUS"), conditions.clone())?;
-            check(found.len() == 2 && found.iter().all(|image| conditions.contains(image.id.as_str())), conditions)?;
+            check(
+                found.len() == 2 && found.iter().all(|image| conditions.contains(image.id.as_str())),
+                conditions,
+            )?;
             cloud.client().delete(&found[0].id).await.map(drop).map_err(failed)
         })
     }

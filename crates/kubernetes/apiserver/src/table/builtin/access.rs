@@ -198,7 +198,12 @@ static PRIORITY_LEVEL: Kind = Kind::new(
 );
 
 static API_SERVICE: Kind = Kind::new(
-    &[NAME, column("Service", "service that serves the API"), column("Available", "whether the API is available"), AGE],
+    &[
+        NAME,
+        column("Service", "service that serves the API"),
+        column("Available", "whether the API is available"),
+        AGE,
+    ],
     |object, now| {
         let service = match at(object, &["spec", "service"]) {
             Value::Null => "Local".to_owned(),

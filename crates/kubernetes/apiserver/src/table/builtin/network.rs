@@ -216,14 +216,16 @@ static INGRESS_CLASS: Kind = Kind::new(
     },
 );
 
-static NETWORK_POLICY: Kind =
-    Kind::new(&[NAME, column("Pod-Selector", "label selector of the pods it applies to"), AGE], |object, now| {
+static NETWORK_POLICY: Kind = Kind::new(
+    &[NAME, column("Pod-Selector", "label selector of the pods it applies to"), AGE],
+    |object, now| {
         vec![
             name(object).into(),
             selector_cell(at(object, &["spec", "podSelector"])).into(),
             age(object, now),
         ]
-    });
+    },
+);
 
 static SERVICE_CIDR: Kind =
     Kind::new(&[NAME, column("CIDRs", "address ranges of services"), AGE], |object, now| {
@@ -231,16 +233,17 @@ static SERVICE_CIDR: Kind =
     });
 
 /// Upstream declares two columns and fills three cells.
-static IP_ADDRESS: Kind = Kind::new(&[NAME, column("ParentRef", "object that the address is allocated to")], |object, now| {
-    let parent = at(object, &["spec", "parentRef"]);
-    let shown = if parent.is_null() {
-        "<none>".to_owned()
-    } else {
-        let resource =
-            crate::status::qualified(text(parent, &["group"]), text(parent, &["resource"])).to_lowercase();
-        let parts = [resource.as_str(), text(parent, &["namespace"]), text(parent, &["name"])];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        parts.join("/")
-    };
-    vec![name(object).into(), shown.into(), age(object, now)]
-});
+static IP_ADDRESS: Kind =
+    Kind::new(&[NAME, column("ParentRef", "object that the address is allocated to")], |object, now| {
+        let parent = at(object, &["spec", "parentRef"]);
+        let shown = if parent.is_null() {
+            "<none>".to_owned()
+        } else {
+            let resource = crate::status::qualified(text(parent, &["group"]), text(parent, &["resource"]))
+                .to_lowercase();
+            let parts = [resource.as_str(), text(parent, &["namespace"]), text(parent, &["name"])];
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            parts.join("/")
+        };
+        vec![name(object).into(), shown.into(), age(object, now)]
+    });

@@ -140,7 +140,12 @@ static DAEMON_SET: Kind = Kind::new(
 );
 
 static CONTROLLER_REVISION: Kind = Kind::new(
-    &[NAME, column("Controller", "controller that owns the revision"), column("Revision", "number of the revision"), AGE],
+    &[
+        NAME,
+        column("Controller", "controller that owns the revision"),
+        column("Revision", "number of the revision"),
+        AGE,
+    ],
     |object, now| {
         let owners = list(object, &["metadata", "ownerReferences"]);
         let controller = owners.iter().find(|owner| owner["controller"] == true).map(|owner| {

@@ -77,7 +77,10 @@ impl Kubeadm<'_, '_> {
             };
             let text = self.guest.files.text(&format!("{directory}/{name}")).unwrap_or_default();
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|_| {
-                Abort::phase(phase, format!("could not parse patches for file {name:?}: it is not valid YAML"))
+                Abort::phase(
+                    phase,
+                    format!("could not parse patches for file {name:?}: it is not valid YAML"),
+                )
             })?;
             self.patches.push(PatchSet { target, kind, documents });
             found.push(name);
