@@ -1,4 +1,4 @@
-//! Runs lives of clusters of the lifecycle API on a simulated CloudStack with faults. `cargo xtask lifecycle-faults` runs
+//! Runs lifecycles of clusters of the lifecycle API on a simulated CloudStack with faults. `cargo xtask lifecycle-faults` runs
 //! this program.
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "the tests use the rest of these modules")]
@@ -7,8 +7,8 @@
 mod check;
 #[path = "../tests/it/cloud.rs"]
 mod cloud;
-#[path = "../tests/it/lives.rs"]
-mod lives;
+#[path = "../tests/it/lifecycles.rs"]
+mod lifecycles;
 #[path = "../tests/it/manifests.rs"]
 mod manifests;
 #[path = "../tests/it/properties.rs"]
@@ -20,10 +20,10 @@ mod waiting;
 
 use mimalloc::MiMalloc;
 
-/// As in the binary: simulated lives are mostly small allocations, and take two fifths less time so.
+/// As in the binary: simulation runs make mostly small allocations, and take two fifths less time so.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> anyhow::Result<()> {
-    capstan_faults::main(lives::all())
+    capstan_faults::main(lifecycles::all())
 }

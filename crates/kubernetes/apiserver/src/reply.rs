@@ -34,7 +34,7 @@ pub(crate) trait AtEnd: Send {
     fn ended(self: Box<Self>);
 }
 
-/// Lives as long as the body.
+/// Exists as long as the body.
 struct Ending(Option<Box<dyn AtEnd>>);
 
 impl Drop for Ending {

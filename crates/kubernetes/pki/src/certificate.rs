@@ -93,7 +93,7 @@ impl Credential {
         Ok(Self { certificate, key })
     }
 
-    /// When less than a third of the certificate's life is left.
+    /// When less than a third of the certificate's lifetime is left.
     pub fn renew_at(&self) -> Result<Timestamp, PkiError> {
         let (from, to) = validity(&self.certificate)?;
         Ok(to - (to.duration_since(from)) / 3)

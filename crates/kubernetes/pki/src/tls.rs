@@ -156,7 +156,7 @@ pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The serving certificate, made anew when a third of its life is left.
+/// The serving certificate, renewed when a third of its lifetime is left.
 struct Serving {
     pki: Arc<Pki>,
     names: Vec<String>,

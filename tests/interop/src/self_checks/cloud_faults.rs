@@ -1,6 +1,6 @@
 //! `cargo xtask cloudstack-faults` and `openstack-faults`: run clusters on a simulated cloud with a crash and a lost
-//! response at every call, and with a crash before it at every effect of a brief life. `lifecycle-faults` does so with
-//! clusters of EKS Anywhere's API, at every effect of their lives.
+//! response at every call, and with a crash before it at every effect of a brief lifecycle. `lifecycle-faults` does so with
+//! clusters of EKS Anywhere's API, at every effect of their lifecycles.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,29 +12,29 @@ use serde_json::json;
 use super::Part;
 use crate::cargo;
 
-/// A simulated cloud and the lives of clusters on it.
+/// A simulated cloud and the lifecycles of clusters on it.
 pub struct Cloud {
     /// The program, an example of the package, and the command.
     program: &'static str,
     package: &'static str,
-    lives: &'static [Lives],
+    lifecycles: &'static [Lifecycles],
 }
 
-/// Lives that get the same faults.
-struct Lives {
+/// Lifecycles that get the same faults.
+struct Lifecycles {
     names: &'static [&'static str],
     /// At calls to the cloud only, or at every effect.
     calls: bool,
     faults: &'static [&'static str],
-    /// How many shares of the faults of each life are about equal work. Every share repeats the life without faults
-    /// first, so a short life is not worth dividing.
+    /// How many shares of the faults of each lifecycle are about equal work. Every share repeats the lifecycle without faults
+    /// first, so a short lifecycle is not worth dividing.
     shares: u32,
 }
 
-/// A share of the faults of one life.
+/// A share of the faults of one lifecycle.
 #[derive(Clone, Copy)]
 struct Share {
-    lives: &'static Lives,
+    lifecycles: &'static Lifecycles,
     name: &'static str,
     part: Part,
 }
@@ -62,21 +62,21 @@ const CLOUDSTACK_NETWORKS: &[&str] = &[
 pub const CLOUDSTACK: Cloud = Cloud {
     program: "cloudstack-faults",
     package: "capstan-cloudstack-provider",
-    lives: &[
-        Lives { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
-        Lives { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
-        Lives { names: CLOUDSTACK_NETWORKS, calls: true, faults: AROUND_CALLS, shares: 1 },
-        Lives { names: &["brief"], calls: false, faults: AROUND_EFFECTS, shares: 15 },
+    lifecycles: &[
+        Lifecycles { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
+        Lifecycles { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
+        Lifecycles { names: CLOUDSTACK_NETWORKS, calls: true, faults: AROUND_CALLS, shares: 1 },
+        Lifecycles { names: &["brief"], calls: false, faults: AROUND_EFFECTS, shares: 15 },
     ],
 };
 
 pub const OPENSTACK: Cloud = Cloud {
     program: "openstack-faults",
     package: "capstan-openstack-provider",
-    lives: &[
-        Lives { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
-        Lives { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
-        Lives { names: &["brief"], calls: false, faults: AROUND_EFFECTS, shares: 15 },
+    lifecycles: &[
+        Lifecycles { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
+        Lifecycles { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
+        Lifecycles { names: &["brief"], calls: false, faults: AROUND_EFFECTS, shares: 15 },
     ],
 };
 
@@ -85,9 +85,9 @@ pub const OPENSTACK: Cloud = Cloud {
 pub const LIFECYCLE: Cloud = Cloud {
     program: "lifecycle-faults",
     package: "capstan-lifecycle",
-    lives: &[
-        Lives { names: &["whole"], calls: false, faults: AROUND_CALLS, shares: 48 },
-        Lives { names: &["hasty"], calls: false, faults: AROUND_CALLS, shares: 16 },
+    lifecycles: &[
+        Lifecycles { names: &["whole"], calls: false, faults: AROUND_CALLS, shares: 48 },
+        Lifecycles { names: &["hasty"], calls: false, faults: AROUND_CALLS, shares: 16 },
     ],
 };
 
@@ -117,27 +117,30 @@ pub fn run(cloud: &Cloud, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The shares of a part of the suite; lives are not divided if all of it is wanted.
+/// The shares of a part of the suite; lifecycles are not divided if all of it is wanted.
 fn shares(cloud: &Cloud, part: Part) -> Vec<Share> {
-    let lives = cloud.lives.iter().flat_map(|lives| lives.names.iter().map(move |name| (lives, *name)));
-    let shares = lives.flat_map(|(lives, name)| {
-        let of = if part.of == 1 { 1 } else { lives.shares };
-        (1..=of).map(move |one| Share { lives, name, part: Part { one, of } })
+    let lifecycles = cloud
+        .lifecycles
+        .iter()
+        .flat_map(|lifecycles| lifecycles.names.iter().map(move |name| (lifecycles, *name)));
+    let shares = lifecycles.flat_map(|(lifecycles, name)| {
+        let of = if part.of == 1 { 1 } else { lifecycles.shares };
+        (1..=of).map(move |one| Share { lifecycles, name, part: Part { one, of } })
     });
     part.take(shares).collect()
 }
 
-/// Runs a life with faults at a share of its calls, or of all its effects.
+/// Runs a lifecycle with faults at a share of its calls, or of all its effects.
 fn inject(cloud: &Cloud, program: &Path, options: &Options, share: Share) -> Result<()> {
-    let Share { lives, name, part: Part { one, of } } = share;
+    let Share { lifecycles, name, part: Part { one, of } } = share;
     println!("{name}: share {one} of {of}");
     let arguments = json!({
         "only": [name],
         "every": of,
         "offset": one - 1,
         "effects": [],
-        "calls": lives.calls,
-        "faults": lives.faults,
+        "calls": lifecycles.calls,
+        "faults": lifecycles.faults,
         "calm": false,
         "jobs": null,
         "broken": format!("target/{}/broken", cloud.program),
@@ -173,16 +176,23 @@ mod tests {
         for cloud in [&CLOUDSTACK, &OPENSTACK, &LIFECYCLE] {
             let parts = (1..=PARTS).map(|one| shares(cloud, Part { one, of: PARTS }));
             let all: Vec<_> = parts.flatten().map(|share| (share.name, share.part.one)).collect();
-            let wanted: u32 = cloud.lives.iter().map(|lives| lives.shares * lives.names.len() as u32).sum();
+            let wanted: u32 = cloud
+                .lifecycles
+                .iter()
+                .map(|lifecycles| lifecycles.shares * lifecycles.names.len() as u32)
+                .sum();
             assert_eq!(all.len(), wanted as usize);
             assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
         }
     }
 
     #[test]
-    fn lives_are_whole_if_everything_is_wanted() {
+    fn lifecycles_are_whole_if_everything_is_wanted() {
         let all = shares(&CLOUDSTACK, Part { one: 1, of: 1 });
         assert!(all.iter().all(|share| share.part == Part { one: 1, of: 1 }));
-        assert_eq!(all.len(), CLOUDSTACK.lives.iter().map(|lives| lives.names.len()).sum::<usize>());
+        assert_eq!(
+            all.len(),
+            CLOUDSTACK.lifecycles.iter().map(|lifecycles| lifecycles.names.len()).sum::<usize>()
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use capstan_capi_types::bootstrap::KubeadmConfig;
 use capstan_capi_types::core::{Cluster, Machine};
+use capstan_controller::testing::effects;
 use capstan_controller::{Decision, Look};
 use capstan_object::{Conditions, OwnerReference};
 use jiff::SignedDuration;
@@ -82,10 +83,6 @@ fn look(config: KubeadmConfig, seen: Observed) -> Look<BootstrapController> {
 
 fn decided(config: KubeadmConfig, seen: Observed) -> Decision<BootstrapController> {
     decide(&Settings::default(), &look(config, seen))
-}
-
-fn effects(decision: &Decision<BootstrapController>) -> Vec<String> {
-    decision.effects.iter().map(|planned| planned.effect.summary()).collect()
 }
 
 fn message(decision: &Decision<BootstrapController>, kind: &str) -> String {
@@ -293,7 +290,7 @@ fn pool(joined: bool) -> Machine {
 }
 
 #[test]
-fn the_token_of_a_pool_is_replaced_with_its_data_as_long_as_the_pool_lives() {
+fn the_token_of_a_pool_is_replaced_with_its_data_as_long_as_the_pool_exists() {
     let make = || Observed { pool: true, ..seen(pool(false), cluster(true, true)) };
     let (_, made, world) = run_to_rest(config("{}"), make);
     assert!(made.status.conditions.is_condition_true("Ready"));

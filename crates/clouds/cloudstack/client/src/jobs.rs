@@ -51,7 +51,7 @@ pub(crate) struct Board {
     running: Mutex<Option<(Instant, HashSet<JobId>)>>,
 }
 
-/// Counts a waiter for as long as it lives.
+/// Counts a waiter as long as it exists.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {

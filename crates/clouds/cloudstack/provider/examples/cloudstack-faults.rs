@@ -1,4 +1,4 @@
-//! Runs lives of clusters on a simulated CloudStack with faults. `cargo xtask cloudstack-faults` runs this program.
+//! Runs lifecycles of clusters on a simulated CloudStack with faults. `cargo xtask cloudstack-faults` runs this program.
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "the tests use the rest of these modules")]
 
@@ -6,8 +6,8 @@
 mod check;
 #[path = "../tests/it/cloud.rs"]
 mod cloud;
-#[path = "../tests/it/lives.rs"]
-mod lives;
+#[path = "../tests/it/lifecycles.rs"]
+mod lifecycles;
 #[path = "../tests/it/manifests.rs"]
 mod manifests;
 #[path = "../tests/it/routed_sites.rs"]
@@ -19,10 +19,10 @@ mod story;
 
 use mimalloc::MiMalloc;
 
-/// As in the binary: simulated lives are mostly small allocations, and take two fifths less time so.
+/// As in the binary: simulation runs make mostly small allocations, and take two fifths less time so.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> anyhow::Result<()> {
-    capstan_faults::main(lives::all())
+    capstan_faults::main(lifecycles::all())
 }

@@ -23,7 +23,7 @@ pub struct Policy {
     pub page_size: u32,
     /// How often a list is read anew when the entry that ended a page is gone.
     pub list_attempts: u32,
-    /// How long before its end a token is replaced; a fifth of its life if that is less.
+    /// How long before its end a token is replaced; a fifth of its lifetime if that is less.
     pub renew_before: Duration,
     /// How long Keystone is left alone after it refused the credentials: accounts are locked after a few refusals.
     pub refusal_pause: Duration,

@@ -111,15 +111,15 @@ impl Token {
     }
 
     /// Whether it should be replaced at this time. It is replaced before it ends, because a request must not take longer
-    /// than the rest of its life.
+    /// than the rest of its lifetime.
     pub(crate) fn is_due(&self, now: Timestamp, before: Duration) -> bool {
         let Some(end) = self.expires_at() else {
             return false;
         };
         let issued = self.description.issued_at.map_or(now, |time| time.0);
-        let life = Duration::try_from(end.duration_since(issued)).unwrap_or_default();
+        let lifetime = Duration::try_from(end.duration_since(issued)).unwrap_or_default();
         let rest = Duration::try_from(end.duration_since(now)).unwrap_or_default();
-        rest <= before.min(life / 5)
+        rest <= before.min(lifetime / 5)
     }
 
     /// The value, to be sent as `X-Auth-Token`.

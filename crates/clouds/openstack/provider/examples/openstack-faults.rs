@@ -1,4 +1,4 @@
-//! Runs lives of clusters on a simulated OpenStack with faults. `cargo xtask openstack-faults` runs this program.
+//! Runs lifecycles of clusters on a simulated OpenStack with faults. `cargo xtask openstack-faults` runs this program.
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "the tests use the rest of these modules")]
 
@@ -6,8 +6,8 @@
 mod check;
 #[path = "../tests/it/cloud.rs"]
 mod cloud;
-#[path = "../tests/it/lives.rs"]
-mod lives;
+#[path = "../tests/it/lifecycles.rs"]
+mod lifecycles;
 #[path = "../tests/it/manifests.rs"]
 mod manifests;
 #[path = "../tests/it/story.rs"]
@@ -15,10 +15,14 @@ mod story;
 
 use mimalloc::MiMalloc;
 
-/// As in the binary: simulated lives are mostly small allocations.
+/// As in the binary: simulation runs make mostly small allocations.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> anyhow::Result<()> {
-    capstan_faults::main([("brief", lives::brief()), ("short", lives::short()), ("whole", lives::whole())])
+    capstan_faults::main([
+        ("brief", lifecycles::brief()),
+        ("short", lifecycles::short()),
+        ("whole", lifecycles::whole()),
+    ])
 }

@@ -16,7 +16,7 @@ use http::{Request, Response};
 
 pub const URL: &str = "http://cloud.example:8080/client/api";
 
-/// What lives on when the process dies: the management server and the machines.
+/// What survives the end of the process: the management server and the machines.
 #[derive(Clone)]
 pub struct Cloud {
     pub simulator: Simulator,

@@ -6,7 +6,7 @@ mod chart;
 mod check;
 mod cloud;
 #[allow(dead_code, reason = "`examples/lifecycle-faults.rs` runs the rest of them")]
-mod lives;
+mod lifecycles;
 mod manifests;
 mod networks;
 mod properties;
@@ -16,6 +16,6 @@ mod waiting;
 
 use mimalloc::MiMalloc;
 
-/// As in the binary: simulated lives are mostly small allocations, and take two fifths less time so.
+/// As in the binary: simulation runs make mostly small allocations, and take two fifths less time so.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

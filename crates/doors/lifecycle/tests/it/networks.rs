@@ -1,4 +1,4 @@
-//! Whole lives of the CNI of a cluster.
+//! Whole lifecycles of the CNI of a cluster.
 
 use capstan_controller::{Client, KindName};
 use capstan_harness::{Violation, World, run};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::chart;
 use crate::cloud::Cloud;
-use crate::lives::{nothing_is_left, ready_with};
+use crate::lifecycles::{nothing_is_left, ready_with};
 use crate::manifests::{NAME, SYSTEM};
 use crate::story::{self, Play, Played, Script, cluster, failed};
 

@@ -1,4 +1,4 @@
-//! Whole lives of clusters.
+//! Whole lifecycles of clusters.
 
 use capstan_controller::KindName;
 use capstan_harness::{Fault, Violation, World, run};
@@ -8,7 +8,7 @@ use capstan_object::Key;
 use serde_json::json;
 
 use crate::cloud::Cloud;
-use crate::lives::{self, machines, nothing_is_left, ready_with};
+use crate::lifecycles::{self, machines, nothing_is_left, ready_with};
 use crate::manifests::{NAME, SYSTEM};
 use crate::story::{self, Play, Played, Script, cluster};
 
@@ -22,7 +22,7 @@ fn goes_well(play: Play) {
 
 #[test]
 fn one_file_becomes_a_cluster_and_goes_without_a_trace() {
-    goes_well(lives::brief);
+    goes_well(lifecycles::brief);
 }
 
 /// The number of the first effect of the cluster controller on a kind.
@@ -35,7 +35,7 @@ fn first(trace: &str, verb: &str, kind: &str) -> usize {
 
 #[test]
 fn a_crash_or_a_lost_answer_leaves_neither_two_of_anything_nor_a_trace() {
-    let script = Script { play: lives::brief, most: 2, settings: Settings::default };
+    let script = Script { play: lifecycles::brief, most: 2, settings: Settings::default };
     let reference = run(&script, 1, &[]);
     assert!(reference.violation.is_none(), "{}", reference.transcript());
     let number = |verb, kind| first(&reference.trace.text(), verb, kind);

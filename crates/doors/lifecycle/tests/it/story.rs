@@ -1,4 +1,4 @@
-//! The life of a cluster of the lifecycle API.
+//! The lifecycle of a cluster of the lifecycle API.
 
 use std::sync::Arc;
 use std::time::Duration;

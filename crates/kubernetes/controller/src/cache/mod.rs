@@ -11,7 +11,7 @@
 //! the cache before the writer goes on, and the watch's echo of it, being no newer, is dropped. A decision can
 //! therefore never see state older than an acknowledged write of this process. That leans on resource versions
 //! being numbers that grow, which Kubernetes guarantees to clients since 1.35 and etcd always has. An object
-//! deleted at once leaves a tombstone, so that a late event of its life does not bring it back.
+//! deleted at once leaves a tombstone, so that a late event does not bring it back.
 
 #[cfg(test)]
 mod cost_tests;

@@ -165,7 +165,7 @@ impl<T: Cached> Cache<T> {
 
     /// Returns once everything that was there at the beginning is here.
     pub async fn synced(&self) {
-        // The sender lives in `self`, so waiting cannot fail.
+        // The sender is in `self`, so waiting cannot fail.
         let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 

@@ -40,7 +40,7 @@ enum End {
     Relist,
 }
 
-/// Follows the server for as long as the task lives.
+/// Follows the server until the task ends.
 pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
     if let Some(share) = client.limits().cached() {
         cache.limit(share);

@@ -3,7 +3,7 @@
 //! ```text
 //! kubeconfig ─▶ Access ─▶ Remote (Transport): one HTTP/2 connection for everything, or HTTP/1.1 connections
 //!                            │
-//!                            └─ Dial: TCP in life, a server in the same process in a simulation
+//!                            └─ Dial: TCP in production, a server in the same process in a simulation
 //! ```
 //!
 //! TLS and HTTP are real in both cases, so a simulation proves certificates and tokens too. Kubeconfigs with

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_leader_is_replaced_while_a_quorum_lives() {
+    fn a_dead_leader_is_replaced_while_a_quorum_exists() {
         let mut etcd = etcd(&["a", "b", "c"]);
         for (running, expected) in [
             (vec!["a", "b", "c"], Some("a")),

@@ -1,4 +1,4 @@
-//! `cargo xtask openstack-real`: the life of a cluster on real OpenStack services.
+//! `cargo xtask openstack-real`: the lifecycle of a cluster on real OpenStack services.
 //!
 //! Keystone, Placement, Glance, Nova, Neutron, Cinder and Octavia run on this machine (`tests/openstack-bed`), with two
 //! hypervisors that boot nothing, each in a zone of its own. `capstan server` brings a cluster of 3+3 to Available, scales
@@ -56,15 +56,15 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// What a life needs.
-struct Life<'a> {
+/// What a lifecycle needs.
+struct Lifecycle<'a> {
     cloud: &'a RealOpenStack,
     server: Server,
     pairing: Pairing,
     phases: Vec<(&'static str, Phase)>,
 }
 
-impl Life<'_> {
+impl Lifecycle<'_> {
     fn check(&mut self) -> Result<()> {
         self.server.check()?;
         self.pairing.check()
@@ -89,49 +89,52 @@ async fn live(cloud: &RealOpenStack, binary: &std::path::Path, folder: &std::pat
     let before = cloud.resources().await?;
     let listener = TcpListener::bind("0.0.0.0:0").await?;
     let port = listener.local_addr()?.port();
-    let mut life = Life {
+    let mut lifecycle = Lifecycle {
         cloud,
         pairing: cloud.pair(listener).await?,
         server: Server::capstan_with(&folder.join("server"), binary, free_port()?, &[]).await?,
         phases: Vec::new(),
     };
-    let api = life.server.api()?;
+    let api = lifecycle.server.api()?;
     let objects = manifest::objects(&cloud.clouds_yaml, port)?;
     let cluster = Cluster::prepare(&api, NAME, objects.clone()).await?.patient(PATIENCE);
     let kubeconfig = folder.join("workload.kubeconfig");
 
-    life.phase("created, 3+3 is Available", async |life| {
-        cluster.create().await?;
-        cluster.install_cni(&kubeconfig).await?;
-        cluster.wait_available(3, 3, &mut || life.check()).await
-    })
-    .await?;
-    spread(cloud, &api).await?;
-    for (name, control_plane, per_zone) in [("scaled down to 1+2", 1, 1), ("scaled up to 3+4", 3, 2)] {
-        life.phase(name, async |life| {
-            cluster.scale(control_plane, per_zone).await?;
-            cluster.wait_available(control_plane, 2 * per_zone, &mut || life.check()).await
+    lifecycle
+        .phase("created, 3+3 is Available", async |lifecycle| {
+            cluster.create().await?;
+            cluster.install_cni(&kubeconfig).await?;
+            cluster.wait_available(3, 3, &mut || lifecycle.check()).await
         })
         .await?;
+    spread(cloud, &api).await?;
+    for (name, control_plane, per_zone) in [("scaled down to 1+2", 1, 1), ("scaled up to 3+4", 3, 2)] {
+        lifecycle
+            .phase(name, async |lifecycle| {
+                cluster.scale(control_plane, per_zone).await?;
+                cluster.wait_available(control_plane, 2 * per_zone, &mut || lifecycle.check()).await
+            })
+            .await?;
     }
     let workload = cluster.workload(&kubeconfig).await?;
     cluster.wait_nodes(&workload, 7, VERSION).await?;
-    life.phase("upgraded", async |life| {
-        let discovery = Discovery::read(&api).await?;
-        for template in manifest::next_templates(&objects)? {
-            discovery.create(&api, &template, Some(NAME)).await?;
-        }
-        let (control_plane, workers) = manifest::upgrade();
-        cluster.change(control_plane, workers).await?;
-        cluster.wait_nodes(&workload, 7, NEXT).await?;
-        cluster.wait_available(3, 4, &mut || life.check()).await
-    })
-    .await?;
+    lifecycle
+        .phase("upgraded", async |lifecycle| {
+            let discovery = Discovery::read(&api).await?;
+            for template in manifest::next_templates(&objects)? {
+                discovery.create(&api, &template, Some(NAME)).await?;
+            }
+            let (control_plane, workers) = manifest::upgrade();
+            cluster.change(control_plane, workers).await?;
+            cluster.wait_nodes(&workload, 7, NEXT).await?;
+            cluster.wait_available(3, 4, &mut || lifecycle.check()).await
+        })
+        .await?;
     spread(cloud, &api).await?;
-    life.phase("deleted", async |life| cluster.delete(&mut || life.check()).await).await?;
+    lifecycle.phase("deleted", async |lifecycle| cluster.delete(&mut || lifecycle.check()).await).await?;
 
     ensure_same(&before, &cloud.resources().await?)?;
-    ensure_no_warnings([life.server.logged_warnings()])
+    ensure_no_warnings([lifecycle.server.logged_warnings()])
 }
 
 /// Fails unless every machine is in the zone of its failure domain, and each role is in both zones.

@@ -31,11 +31,11 @@ use crate::peers::Cache;
 use crate::text::Lap;
 use tally::Tally;
 
-const NAMESPACE: &str = "life";
+const NAMESPACE: &str = "lifecycle";
 const BEFORE: &str = "v1.35.0";
 const AFTER: &str = "v1.36.0";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/capstan-system/leases/capstan";
-const MACHINES: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces/life/simmachines";
+const MACHINES: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces/lifecycle/simmachines";
 
 #[derive(Debug, Args)]
 pub struct Options {

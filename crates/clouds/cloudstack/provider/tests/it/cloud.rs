@@ -15,7 +15,7 @@ use capstan_sim_cloudstack::{Layout, OfferedSize, Settings, Simulator, Size, Zon
 use futures::future::BoxFuture;
 use http::{Request, Response};
 
-/// What lives on when the process dies: the management server and the machines.
+/// What survives the end of the process: the management server and the machines.
 #[derive(Clone)]
 pub struct Cloud {
     pub simulator: Simulator,

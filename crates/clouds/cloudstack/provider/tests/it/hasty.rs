@@ -2,7 +2,7 @@
 
 use capstan_harness::{Fault, run};
 
-use crate::lives::{EXISTING, Ground, OWN_VPC, TIER};
+use crate::lifecycles::{EXISTING, Ground, OWN_VPC, TIER};
 use crate::stories::first;
 use crate::story::Act::{CreateOrGiveUp, Delete};
 

@@ -8,7 +8,7 @@ mod failures;
 mod features;
 mod hasty;
 #[allow(dead_code, reason = "`examples/cloudstack-faults.rs` runs the rest of them")]
-mod lives;
+mod lifecycles;
 mod manifests;
 mod nics;
 mod orders;
@@ -29,6 +29,6 @@ mod wrong;
 
 use mimalloc::MiMalloc;
 
-/// As in the binary: simulated lives are mostly small allocations, and take two fifths less time so.
+/// As in the binary: simulation runs make mostly small allocations, and take two fifths less time so.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

@@ -79,7 +79,7 @@ struct Script {
     tokens: Mutex<Vec<Reply>>,
     started: tokio::time::Instant,
     /// How long a token holds.
-    life: Mutex<Duration>,
+    lifetime: Mutex<Duration>,
     takes: Mutex<Duration>,
     issued: Mutex<usize>,
     /// Tokens below this number are refused.
@@ -97,7 +97,7 @@ impl Script {
             seen: Mutex::default(),
             tokens: Mutex::default(),
             started: tokio::time::Instant::now(),
-            life: Mutex::new(Duration::from_secs(3600)),
+            lifetime: Mutex::new(Duration::from_secs(3600)),
             takes: Mutex::default(),
             issued: Mutex::default(),
             oldest_good: Mutex::default(),
@@ -149,7 +149,7 @@ impl Script {
             *issued += 1;
             *issued - 1
         };
-        let (now, life) = (self.now(), SignedDuration::try_from(*self.life.lock()).unwrap());
+        let (now, lifetime) = (self.now(), SignedDuration::try_from(*self.lifetime.lock()).unwrap());
         let endpoint = |interface: &str, region: &str, host: &str| {
             let url = format!("https://{host}.{interface}.{region}.example");
             json!({ "interface": interface, "region": region, "region_id": region, "url": url })
@@ -163,7 +163,7 @@ impl Script {
         let body = json!({ "token": {
             "methods": ["password"],
             "issued_at": now.to_string(),
-            "expires_at": (now + life).to_string(),
+            "expires_at": (now + lifetime).to_string(),
             "user": { "id": "u1", "name": "alice", "domain": { "id": "default", "name": "Default" } },
             "project": { "id": "p1id", "name": "p1", "domain": { "id": "default", "name": "Default" } },
             "roles": [{ "id": "r1", "name": "member" }],

@@ -36,7 +36,7 @@ async fn one_token_serves_all_requests_until_it_ends_soon() {
 #[tokio::test(start_paused = true)]
 async fn a_short_token_is_not_replaced_with_every_request() {
     let script = Script::new(|_, _| networks());
-    *script.life.lock() = Duration::from_secs(60);
+    *script.lifetime.lock() = Duration::from_secs(60);
     let client = script.client();
     client.list::<Network>(&NetworkFilter::default()).await.unwrap();
     tokio::time::advance(Duration::from_secs(40)).await;
@@ -135,7 +135,7 @@ clouds:
   t: { auth_type: token, auth: { auth_url: 'https://keystone.example/v3', token: given, project_id: p1id }, region_name: RegionOne }
 ";
     let script = Script::new(|_, _| networks());
-    *script.life.lock() = Duration::from_secs(100);
+    *script.lifetime.lock() = Duration::from_secs(100);
     let client = script.client_of(cloud(settings), Policy::default());
     client.list::<Network>(&NetworkFilter::default()).await.unwrap();
     assert_eq!(script.seen.lock()[0].body["auth"]["identity"]["token"]["id"], "given");

@@ -8,7 +8,7 @@ mod credentials;
 mod features;
 mod images;
 #[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]
-mod lives;
+mod lifecycles;
 mod machine_templates;
 mod manifests;
 mod orphans;
@@ -22,6 +22,6 @@ mod wrong;
 
 use mimalloc::MiMalloc;
 
-/// As in the binary: simulated lives are mostly small allocations.
+/// As in the binary: simulation runs make mostly small allocations.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

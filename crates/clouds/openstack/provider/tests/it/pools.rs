@@ -116,19 +116,19 @@ fn gone<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
     Box::pin(delete_pool(world))
 }
 
-fn life() -> Script {
+fn lifecycle() -> Script {
     let acts = [Before(deleting), Create, Check(one_each), ScaleWorkers(0), Check(none), Delete, Check(gone)];
     Script { bare: true, change: Some(claiming), ..Script::of(&acts) }
 }
 
 #[test]
 fn a_worker_claims_a_floating_ip_and_gives_it_back_when_it_goes() {
-    goes_well(&life());
+    goes_well(&lifecycle());
 }
 
 #[test]
 fn no_address_is_claimed_twice_or_left_behind_when_the_process_dies_or_an_answer_is_lost() {
-    let story = life();
+    let story = lifecycle();
     let reference = run(&story, 1, &[]);
     assert!(reference.violation.is_none(), "{}", reference.transcript());
     let text = reference.trace.text();

@@ -2,7 +2,7 @@
 
 use capstan_harness::{Fault, run};
 
-use crate::lives;
+use crate::lifecycles;
 use crate::story::Act::{Create, Delete};
 use crate::story::Script;
 
@@ -18,7 +18,7 @@ fn the_example_becomes_a_cluster_and_goes_without_a_trace() {
 
 #[test]
 fn three_and_three_in_two_zones_scale_upgrade_heal_and_go_without_a_trace() {
-    goes_well(&lives::whole());
+    goes_well(&lifecycles::whole());
 }
 
 /// The number of the first call of a verb in a trace.
@@ -30,7 +30,7 @@ fn first(trace: &str, verb: &str) -> usize {
 
 #[test]
 fn nothing_is_created_twice_or_left_behind_when_the_process_dies_or_an_answer_is_lost() {
-    let story = lives::brief();
+    let story = lifecycles::brief();
     let reference = run(&story, 1, &[]);
     assert!(reference.violation.is_none(), "{}", reference.transcript());
     let number = |verb| first(&reference.trace.text(), verb);

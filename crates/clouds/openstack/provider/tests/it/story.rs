@@ -1,4 +1,4 @@
-//! The life of a cluster on OpenStack, act by act.
+//! The lifecycle of a cluster on OpenStack, act by act.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub enum Act {
     Delete,
 }
 
-/// The life of a cluster.
+/// The lifecycle of a cluster.
 #[derive(Clone)]
 pub struct Script {
     pub acts: Vec<Act>,

@@ -1,4 +1,4 @@
-//! Lives of clusters into which `cargo xtask lifecycle-faults` injects faults, and what is true in the end.
+//! Lifecycles of clusters into which `cargo xtask lifecycle-faults` injects faults, and what is true in the end.
 
 use std::time::Duration;
 
@@ -27,10 +27,10 @@ const CONFIGS: [&str; 2] = ["anywhere-cp", "anywhere-md"];
 const OLD: &str = "v1.35.0";
 const NEW: &str = "v1.36.0";
 
-/// Every life, by its name. One machine of each role has a successor at most.
+/// Every lifecycle, by its name. One machine of each role has a successor at most.
 pub fn all() -> Vec<(&'static str, Script)> {
-    let lives: [(&'static str, Play); 2] = [("whole", whole), ("hasty", hasty)];
-    lives
+    let lifecycles: [(&'static str, Play); 2] = [("whole", whole), ("hasty", hasty)];
+    lifecycles
         .into_iter()
         .map(|(name, play)| (name, Script { play, most: 2, settings: Settings::default }))
         .collect()

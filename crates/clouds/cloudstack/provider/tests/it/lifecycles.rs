@@ -1,4 +1,4 @@
-//! Lives of clusters into which `cargo xtask cloudstack-faults` injects faults.
+//! Lifecycles of clusters into which `cargo xtask cloudstack-faults` injects faults.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ impl Ground {
     }
 }
 
-/// Every life, by its name.
+/// Every lifecycle, by its name.
 pub fn all() -> Vec<(&'static str, Script)> {
     let brief = [Create, Delete];
     let hasty = [CreateOrGiveUp, Delete];

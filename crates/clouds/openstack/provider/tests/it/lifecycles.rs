@@ -1,4 +1,4 @@
-//! Lives of clusters into which `cargo xtask openstack-faults` injects faults.
+//! Lifecycles of clusters into which `cargo xtask openstack-faults` injects faults.
 
 use serde_json::Value;
 
