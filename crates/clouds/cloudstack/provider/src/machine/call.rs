@@ -26,7 +26,6 @@ use crate::error::{CloudError, failed};
 pub enum MachineCall {
     /// Order a machine.
     Deploy {
-        /// Its name.
         name: String,
         /// How many orders failed before.
         attempt: u32,
@@ -36,7 +35,6 @@ pub enum MachineCall {
     },
     /// Destroy a machine, and the data disk it was ordered with.
     Destroy {
-        /// Its id.
         id: String,
         /// Expunge it at once.
         #[serde(default)]
@@ -52,23 +50,17 @@ pub enum MachineCall {
     },
     /// Have the load balancer lead to it.
     Attach {
-        /// The rule.
         rule: String,
-        /// Its id.
         id: String,
     },
     /// Have the load balancer lead to it no longer.
     Detach {
-        /// The rule.
         rule: String,
-        /// Its id.
         id: String,
     },
     /// Have a port of the address lead to its SSH.
     Forward {
-        /// The address.
         address: String,
-        /// Its id.
         id: String,
         /// The port; none in intents of releases that chose it later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,9 +71,7 @@ pub enum MachineCall {
     },
     /// Have none lead there.
     Unforward {
-        /// The address.
         address: String,
-        /// Its id.
         id: String,
         /// The rule; none in intents of releases that chose it later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,18 +79,14 @@ pub enum MachineCall {
     },
     /// Let some in to a port of the address.
     OpenFirewall {
-        /// The address.
         address: String,
-        /// The port.
         port: u16,
         /// Who.
         cidrs: Vec<String>,
     },
     /// Let nobody in by a rule any more.
     CloseFirewall {
-        /// The address.
         address: String,
-        /// The rule.
         rule: String,
     },
 }

@@ -27,11 +27,9 @@ use crate::quota::Amounts;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
-    /// The cluster.
     pub cluster: String,
     /// The failure domain, by the name that the manifest gives it. Its keys are used.
     pub failure_domain: String,
-    /// The zone.
     pub zone: ZoneId,
     /// Processors and memory.
     pub offering: ServiceOfferingId,
@@ -39,13 +37,11 @@ pub struct Order {
     pub template: TemplateId,
     /// Networks; the first is the default.
     pub networks: Vec<Interface>,
-    /// A data disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DataDisk>,
     /// Name of an SSH key in CloudStack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_key: Option<String>,
-    /// Affinity groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub affinity_groups: Vec<AffinityGroupId>,
     /// Settings, such as `cpuNumber`.
@@ -78,7 +74,6 @@ pub struct MachineSize {
     pub memory_mib: u64,
 }
 
-/// An interface of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     /// The network.
@@ -88,10 +83,8 @@ pub struct Interface {
     pub ip: Option<IpAddr>,
 }
 
-/// A data disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataDisk {
-    /// Its offering.
     pub offering: DiskOfferingId,
     /// Gigabytes, if the offering leaves that open.
     #[serde(default, skip_serializing_if = "Option::is_none")]

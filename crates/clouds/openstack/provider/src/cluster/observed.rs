@@ -23,7 +23,6 @@ pub struct Seen {
     pub cluster_name: Option<String>,
     /// Names of the cluster's machines.
     pub machines: Vec<String>,
-    /// The OpenStackServer of the bastion.
     pub bastion: Option<Arc<OpenStackServer>>,
     /// Server groups that machines ask for: policies by name.
     pub wanted_groups: BTreeMap<String, String>,

@@ -105,7 +105,6 @@ pub(super) struct Traffic<'a> {
 }
 
 impl Traffic<'_> {
-    /// The rules of a group.
     pub(super) fn rules(&self, group: ManagedSecurityGroupName) -> Vec<Rule> {
         let mut rules = vec![everything_out("IPv4"), everything_out("IPv6")];
         let spec = self.spec;

@@ -156,7 +156,6 @@ pub struct Disk {
     pub root: bool,
 }
 
-/// A server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerOrder {
