@@ -63,7 +63,7 @@ pub enum Credentials {
     ApplicationCredential {
         /// The credential's id.
         id: String,
-        /// Its secret.
+        /// Secret of the credentials.
         secret: Secret,
     },
     /// The same by name, which is unique within a user only.
@@ -72,7 +72,7 @@ pub enum Credentials {
         user: UserRef,
         /// The credential's name.
         name: String,
-        /// Its secret.
+        /// Secret of the credentials.
         secret: Secret,
     },
     /// A token. When it ends, there is no other.

@@ -47,11 +47,11 @@ words! {
 model! {
     /// A volume.
     pub struct Volume {
-        /// Its id.
+        /// Id of the volume.
         pub id: Id<Volume>,
         /// Its name, which other volumes may have too.
         pub name: String,
-        /// For people.
+        /// Description of the volume.
         pub description: String,
         /// What it is doing.
         pub status: VolumeStatus,
@@ -78,7 +78,7 @@ model! {
 
     /// Who has a volume.
     pub struct Attachment {
-        /// Its id.
+        /// Id of the attachment.
         pub attachment_id: String,
         /// The server.
         pub server_id: Id<Server>,
@@ -88,7 +88,7 @@ model! {
 
     /// A kind of volume.
     pub struct VolumeType {
-        /// Its id.
+        /// Id of the volume type.
         pub id: Id<VolumeType>,
         /// Its name, unique in a cloud.
         pub name: String,
@@ -116,11 +116,11 @@ model! {
 
     /// A state of a volume that can be gone back to.
     pub struct Snapshot {
-        /// Its id.
+        /// Id of the snapshot.
         pub id: Id<Snapshot>,
         /// Its name, which other snapshots may have too.
         pub name: String,
-        /// Its volume.
+        /// Volume of the snapshot.
         pub volume_id: Id<Volume>,
         /// What it is doing.
         pub status: String,
@@ -136,9 +136,9 @@ request! {
     pub struct NewVolume {
         /// GiB.
         pub size: u64,
-        /// Its name.
+        /// Name of the volume.
         pub name: String,
-        /// For people.
+        /// Description of the volume.
         pub description: Option<String>,
         /// Made from this image.
         #[serde(rename = "imageRef")]
@@ -153,15 +153,15 @@ request! {
 
     /// What can be changed of a volume.
     pub struct VolumeChange {
-        /// Its name.
+        /// Name of the volume.
         pub name: Option<String>,
-        /// For people.
+        /// Description of the volume.
         pub description: Option<String>,
     }
 
     /// What volumes can be narrowed by.
     pub struct VolumeFilter {
-        /// Its name.
+        /// Name of the volume.
         pub name: Option<String>,
         /// What it is doing.
         pub status: Option<VolumeStatus>,
@@ -171,9 +171,9 @@ request! {
 
     /// What snapshots can be narrowed by.
     pub struct SnapshotFilter {
-        /// Its name.
+        /// Name of the snapshot.
         pub name: Option<String>,
-        /// Its volume.
+        /// Volume of the snapshot.
         pub volume_id: Option<Id<Volume>>,
     }
 

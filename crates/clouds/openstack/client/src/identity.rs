@@ -15,11 +15,11 @@ use crate::token::CatalogService;
 model! {
     /// A secret made for a program.
     pub struct ApplicationCredential {
-        /// Its id.
+        /// Id of the application credential.
         pub id: Id<ApplicationCredential>,
         /// Its name, unique within a user.
         pub name: String,
-        /// For people.
+        /// Description of the application credential.
         pub description: String,
         /// The project it is for.
         pub project_id: Option<String>,
@@ -35,7 +35,7 @@ model! {
 
     /// What somebody may be.
     pub struct Role {
-        /// Its id.
+        /// Id of the role.
         pub id: String,
         /// Its name, unique in a cloud.
         pub name: String,
@@ -43,21 +43,21 @@ model! {
 
     /// A project.
     pub struct Project {
-        /// Its id.
+        /// Id of the project.
         pub id: Id<Project>,
         /// Its name, unique within a domain.
         pub name: String,
-        /// Its domain.
+        /// Domain of the project.
         pub domain_id: String,
         /// It can be used.
         pub enabled: bool,
-        /// Its words.
+        /// Tags of the project.
         pub tags: Vec<String>,
     }
 
     /// What somebody entrusted to somebody else.
     pub struct Trust {
-        /// Its id.
+        /// Id of the trust.
         pub id: Id<Trust>,
         /// Who gives.
         pub trustor_user_id: String,
@@ -89,7 +89,7 @@ request! {
     pub struct NewApplicationCredential {
         /// Its name, unique within a user.
         pub name: String,
-        /// For people.
+        /// Description of the application credential.
         pub description: Option<String>,
         /// What it may be; all that the user is if left out.
         pub roles: Vec<RoleRef>,
@@ -117,7 +117,7 @@ request! {
 
     /// What application credentials can be narrowed by.
     pub struct ApplicationCredentialFilter {
-        /// Its name.
+        /// Name of the application credential.
         pub name: Option<String>,
     }
 
@@ -125,7 +125,7 @@ request! {
     pub struct ProjectFilter {
         /// Its name, whatever the case.
         pub name: Option<String>,
-        /// Its domain.
+        /// Domain of the project.
         pub domain_id: Option<String>,
     }
 }

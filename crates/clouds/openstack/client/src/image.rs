@@ -40,13 +40,13 @@ words! {
 model! {
     /// An image.
     pub struct Image {
-        /// Its id.
+        /// Id of the image.
         pub id: Id<Image>,
         /// Its name, which other images may have too.
         pub name: String,
         /// How far it is.
         pub status: ImageStatus,
-        /// Whose it is.
+        /// Project that owns the image.
         pub owner: String,
         /// `private`, `shared`, `community` or `public`.
         pub visibility: String,
@@ -54,7 +54,7 @@ model! {
         pub os_hidden: bool,
         /// It cannot be deleted.
         pub protected: bool,
-        /// Its words.
+        /// Tags of the image.
         pub tags: Vec<String>,
         /// Bytes.
         pub size: Option<u64>,
@@ -81,7 +81,7 @@ model! {
 
     /// What became of an import.
     pub struct ImageTask {
-        /// Its id.
+        /// Id of the image task.
         pub id: String,
         /// `pending`, `processing`, `success` or `failure`.
         pub status: String,
@@ -118,7 +118,7 @@ request! {
         pub status: Option<ImageStatus>,
         /// Who sees it. Community images are listed only when asked for.
         pub visibility: Option<String>,
-        /// Whose it is.
+        /// Project that owns the image.
         pub owner: Option<String>,
         /// Properties that it has.
         #[serde(flatten)]
@@ -127,7 +127,7 @@ request! {
 
     /// A new image, without its data.
     pub struct NewImage {
-        /// Its name.
+        /// Name of the image.
         pub name: String,
         /// `qcow2`, `raw`, …; needed before data comes.
         pub disk_format: Option<String>,
@@ -135,7 +135,7 @@ request! {
         pub container_format: Option<String>,
         /// Who sees it; `shared` if left out. `public` is for administrators.
         pub visibility: Option<String>,
-        /// Its words.
+        /// Tags of the image.
         pub tags: Vec<String>,
         /// The disk must have so many GiB.
         pub min_disk: Option<u64>,

@@ -58,19 +58,19 @@ impl<R> Clone for Ref<R> {
 model! {
     /// A load balancer.
     pub struct LoadBalancer {
-        /// Its id.
+        /// Id of the load balancer.
         pub id: Id<LoadBalancer>,
         /// Its name, which others may have too.
         pub name: String,
-        /// For people.
+        /// Description of the load balancer.
         pub description: String,
-        /// Whose it is.
+        /// Project that owns the load balancer.
         pub project_id: String,
         /// How far it is.
         pub provisioning_status: ProvisioningStatus,
         /// `ONLINE`, `OFFLINE`, `DEGRADED`, `ERROR` or `NO_MONITOR`.
         pub operating_status: String,
-        /// Its address.
+        /// IP address of the load balancer.
         pub vip_address: String,
         /// The port with that address.
         pub vip_port_id: Id<Port>,
@@ -80,13 +80,13 @@ model! {
         pub vip_network_id: Id<Network>,
         /// Who carries it out: `amphora`, `ovn`, ….
         pub provider: String,
-        /// Its flavor.
+        /// Flavor of the load balancer.
         pub flavor_id: Option<String>,
         /// Where it is.
         pub availability_zone: Option<String>,
-        /// Its listeners.
+        /// Listeners of the load balancer.
         pub listeners: Vec<Ref<Listener>>,
-        /// Its pools.
+        /// Pools of the load balancer.
         pub pools: Vec<Ref<Pool>>,
         /// Words of its owner.
         pub tags: Vec<String>,
@@ -98,7 +98,7 @@ model! {
 
     /// A port that a load balancer listens on.
     pub struct Listener {
-        /// Its id.
+        /// Id of the listener.
         pub id: Id<Listener>,
         /// Its name, which others may have too.
         pub name: String,
@@ -118,7 +118,7 @@ model! {
         pub timeout_client_data: Option<u64>,
         /// Milliseconds of silence of a member.
         pub timeout_member_data: Option<u64>,
-        /// Its load balancer.
+        /// Load balancer of the listener.
         pub loadbalancers: Vec<Ref<LoadBalancer>>,
         /// Words of its owner.
         pub tags: Vec<String>,
@@ -126,7 +126,7 @@ model! {
 
     /// Members that share the work.
     pub struct Pool {
-        /// Its id.
+        /// Id of the pool.
         pub id: Id<Pool>,
         /// Its name, which others may have too.
         pub name: String,
@@ -138,13 +138,13 @@ model! {
         pub protocol: String,
         /// `ROUND_ROBIN`, `SOURCE_IP_PORT`, ….
         pub lb_algorithm: String,
-        /// Its members.
+        /// Members of the pool.
         pub members: Vec<Ref<Member>>,
-        /// Its monitor.
+        /// Health monitor of the pool.
         pub healthmonitor_id: Option<Id<HealthMonitor>>,
-        /// Its listeners.
+        /// Listeners of the pool.
         pub listeners: Vec<Ref<Listener>>,
-        /// Its load balancer.
+        /// Load balancer of the pool.
         pub loadbalancers: Vec<Ref<LoadBalancer>>,
         /// Words of its owner.
         pub tags: Vec<String>,
@@ -152,7 +152,7 @@ model! {
 
     /// A server that a pool leads to.
     pub struct Member {
-        /// Its id.
+        /// Id of the member.
         pub id: Id<Member>,
         /// Its name, which others may have too.
         pub name: String,
@@ -162,9 +162,9 @@ model! {
         pub operating_status: String,
         /// Its address. It cannot be changed.
         pub address: String,
-        /// Its port.
+        /// Port of the member.
         pub protocol_port: u16,
-        /// Its share.
+        /// Weight of the member.
         pub weight: u16,
         /// The subnet it is reached by.
         pub subnet_id: Option<Id<Subnet>>,
@@ -174,7 +174,7 @@ model! {
 
     /// How members are watched.
     pub struct HealthMonitor {
-        /// Its id.
+        /// Id of the health monitor.
         pub id: Id<HealthMonitor>,
         /// Its name, which others may have too.
         pub name: String,
@@ -191,23 +191,23 @@ model! {
         pub max_retries: u32,
         /// So many bad looks and the member is out.
         pub max_retries_down: u32,
-        /// Its pool.
+        /// Pool of the health monitor.
         pub pools: Vec<Ref<Pool>>,
     }
 
     /// Who carries load balancers out.
     pub struct Provider {
-        /// Its name.
+        /// Name of the provider.
         pub name: String,
-        /// For people.
+        /// Description of the provider.
         pub description: String,
     }
 
     /// A kind of load balancer.
     pub struct LoadBalancerFlavor {
-        /// Its id.
+        /// Id of the load balancer flavor.
         pub id: Id<LoadBalancerFlavor>,
-        /// Its name.
+        /// Name of the load balancer flavor.
         pub name: String,
         /// It can be used.
         pub enabled: bool,
@@ -217,19 +217,19 @@ model! {
 request! {
     /// A new load balancer.
     pub struct NewLoadBalancer {
-        /// Its name.
+        /// Name of the load balancer.
         pub name: String,
-        /// For people.
+        /// Description of the load balancer.
         pub description: Option<String>,
         /// The subnet of its address.
         pub vip_subnet_id: Option<Id<Subnet>>,
         /// The network of its address.
         pub vip_network_id: Option<Id<Network>>,
-        /// Its address.
+        /// IP address of the load balancer.
         pub vip_address: Option<String>,
         /// Who carries it out.
         pub provider: Option<String>,
-        /// Its flavor.
+        /// Flavor of the load balancer.
         pub flavor_id: Option<Id<LoadBalancerFlavor>>,
         /// Where it is to be.
         pub availability_zone: Option<String>,
@@ -241,7 +241,7 @@ request! {
 
     /// A listener of a new load balancer.
     pub struct ListenerTree {
-        /// Its name.
+        /// Name of the listener.
         pub name: String,
         /// `TCP`, `HTTP` and so on.
         pub protocol: String,
@@ -257,7 +257,7 @@ request! {
 
     /// A pool of a new load balancer.
     pub struct PoolTree {
-        /// Its name.
+        /// Name of the pool.
         pub name: String,
         /// `TCP`, `HTTP` and so on.
         pub protocol: String,
@@ -272,7 +272,7 @@ request! {
 
     /// A health monitor of a new load balancer.
     pub struct MonitorTree {
-        /// Its name.
+        /// Name of the monitor.
         pub name: String,
         /// `TCP`, `HTTP` and so on.
         #[serde(rename = "type")]
@@ -289,9 +289,9 @@ request! {
 
     /// What can be changed of a load balancer.
     pub struct LoadBalancerChange {
-        /// Its name.
+        /// Name of the load balancer.
         pub name: Option<String>,
-        /// For people.
+        /// Description of the load balancer.
         pub description: Option<String>,
         /// Words.
         pub tags: Option<Vec<String>>,
@@ -299,11 +299,11 @@ request! {
 
     /// A new listener.
     pub struct NewListener {
-        /// Its name.
+        /// Name of the listener.
         pub name: String,
-        /// For people.
+        /// Description of the listener.
         pub description: Option<String>,
-        /// Its load balancer.
+        /// Load balancer of the listener.
         pub loadbalancer_id: Id<LoadBalancer>,
         /// `TCP`, ….
         pub protocol: String,
@@ -319,7 +319,7 @@ request! {
 
     /// What can be changed of a listener.
     pub struct ListenerChange {
-        /// Its name.
+        /// Name of the listener.
         pub name: Option<String>,
         /// Who may come; an empty list lets everybody in.
         pub allowed_cidrs: Option<Vec<String>>,
@@ -329,9 +329,9 @@ request! {
 
     /// A new pool.
     pub struct NewPool {
-        /// Its name.
+        /// Name of the pool.
         pub name: String,
-        /// For people.
+        /// Description of the pool.
         pub description: Option<String>,
         /// Its listener, whose default it becomes.
         pub listener_id: Option<Id<Listener>>,
@@ -347,7 +347,7 @@ request! {
 
     /// What can be changed of a pool.
     pub struct PoolChange {
-        /// Its name.
+        /// Name of the pool.
         pub name: Option<String>,
         /// Words.
         pub tags: Option<Vec<String>>,
@@ -355,11 +355,11 @@ request! {
 
     /// A new member.
     pub struct NewMember {
-        /// Its name.
+        /// Name of the member.
         pub name: String,
-        /// Its address.
+        /// IP address of the member.
         pub address: String,
-        /// Its port.
+        /// Port of the member.
         pub protocol_port: u16,
         /// The subnet it is reached by, where that is not the load balancer's.
         pub subnet_id: Option<Id<Subnet>>,
@@ -369,9 +369,9 @@ request! {
 
     /// A new monitor.
     pub struct NewHealthMonitor {
-        /// Its name.
+        /// Name of the health monitor.
         pub name: String,
-        /// Its pool.
+        /// Pool of the health monitor.
         pub pool_id: Id<Pool>,
         /// `TCP`, ….
         #[serde(rename = "type")]
@@ -400,9 +400,9 @@ request! {
 
     /// What load balancers and flavors can be narrowed by.
     pub struct LoadBalancerFilter {
-        /// Its name.
+        /// Name of the load balancer.
         pub name: Option<String>,
-        /// Its address.
+        /// IP address of the load balancer.
         pub vip_address: Option<String>,
         /// The port with its address.
         pub vip_port_id: Option<Id<Port>>,
@@ -416,18 +416,18 @@ request! {
 
     /// What the parts of load balancers can be narrowed by.
     pub struct PartFilter {
-        /// Its name.
+        /// Name of the resource.
         pub name: Option<String>,
-        /// Its load balancer.
+        /// Load balancer of the resource.
         #[serde(rename = "loadbalancer_id")]
         pub load_balancer_id: Option<Id<LoadBalancer>>,
-        /// Its project.
+        /// Project of the resource.
         pub project_id: Option<String>,
     }
 
     /// What members and flavors can be narrowed by.
     pub struct NameFilter {
-        /// Its name.
+        /// Name to match.
         pub name: Option<String>,
     }
 }

@@ -16,9 +16,9 @@ use crate::service::Service;
 model! {
     /// A host, or a part of one, that has something to give.
     pub struct ResourceProvider {
-        /// Its id.
+        /// Id of the resource provider.
         pub uuid: Id<ResourceProvider>,
-        /// Its name.
+        /// Name of the resource provider.
         pub name: String,
         /// Grows with every change.
         pub generation: u64,
@@ -28,7 +28,7 @@ model! {
 request! {
     /// What providers can be narrowed by.
     pub struct ResourceProviderFilter {
-        /// Its name.
+        /// Name of the resource provider.
         pub name: Option<String>,
         /// It has so much to give: `VCPU:2,MEMORY_MB:4096`. Needs microversion 1.4.
         pub resources: Option<String>,

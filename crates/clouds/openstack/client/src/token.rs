@@ -10,9 +10,9 @@ use crate::loose::{Time, model};
 model! {
     /// A thing with an id and a name.
     pub struct Named {
-        /// Its id.
+        /// Id of the resource.
         pub id: String,
-        /// Its name.
+        /// Name of the resource.
         pub name: String,
         /// The domain of a user or a project.
         pub domain: Option<Box<Named>>,

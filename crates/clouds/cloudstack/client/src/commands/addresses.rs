@@ -32,7 +32,7 @@ pub struct ListPublicIpAddresses {
     pub forvirtualnetwork: Option<bool>,
     /// With any of these tags.
     pub tags: Vec<TagPair>,
-    /// Whose.
+    /// Owner of the public IP addresses.
     #[serde(flatten)]
     pub scope: Scope,
 }

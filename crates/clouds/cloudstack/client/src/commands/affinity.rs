@@ -18,7 +18,7 @@ pub struct ListAffinityGroups {
     pub r#type: Option<String>,
     /// That this machine is in.
     pub virtualmachineid: Option<VirtualMachineId>,
-    /// Whose.
+    /// Owner of the affinity groups.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -30,7 +30,7 @@ pub struct CreateAffinityGroup {
     pub name: String,
     /// `host affinity`, `host anti-affinity`, ….
     pub r#type: String,
-    /// For people.
+    /// Description of the affinity group.
     pub description: Option<String>,
     /// For whom.
     #[serde(flatten)]

@@ -10,7 +10,7 @@ use crate::model::Event;
 /// see [`Client::first_page`](crate::Client::first_page).
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ListEvents {
-    /// Whose.
+    /// Owner of the events.
     #[serde(flatten)]
     pub scope: Scope,
 }

@@ -16,7 +16,7 @@ pub struct ListFirewallRules {
     pub ipaddressid: Option<PublicIpAddressId>,
     /// On addresses of this network.
     pub networkid: Option<NetworkId>,
-    /// Whose.
+    /// Owner of the firewall rules.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -54,7 +54,7 @@ pub struct ListEgressFirewallRules {
     pub id: Option<FirewallRuleId>,
     /// Of this network.
     pub networkid: Option<NetworkId>,
-    /// Whose.
+    /// Owner of the egress firewall rules.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -94,7 +94,7 @@ pub struct ListRoutingFirewallRules {
     pub id: Option<FirewallRuleId>,
     /// Of this network.
     pub networkid: Option<NetworkId>,
-    /// Whose.
+    /// Owner of the routing firewall rules.
     #[serde(flatten)]
     pub scope: Scope,
 }

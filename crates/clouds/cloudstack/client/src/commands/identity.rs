@@ -82,7 +82,7 @@ pub struct ListProjects {
 pub struct CreateProject {
     /// Its name, unique in its domain.
     pub name: String,
-    /// For people.
+    /// Description of the project.
     pub displaytext: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct ListResourceLimits {
     pub resourcetype: Option<u32>,
     /// Of this kind, by name.
     pub resourcetypename: Option<String>,
-    /// Whose.
+    /// Owner of the resource limits.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -105,9 +105,9 @@ pub struct UpdateResourceLimit {
     pub resourcetype: u32,
     /// The most it may have; -1 for no limit.
     pub max: i64,
-    /// Its name.
+    /// Name of the account.
     pub account: String,
-    /// Its domain.
+    /// Domain of the account.
     pub domainid: DomainId,
 }
 

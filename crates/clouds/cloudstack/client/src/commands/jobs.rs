@@ -17,7 +17,7 @@ pub struct QueryAsyncJobResult {
 /// Jobs that are under way.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ListAsyncJobs {
-    /// Whose.
+    /// Owner of the async jobs.
     #[serde(flatten)]
     pub scope: Scope,
 }

@@ -16,7 +16,7 @@ pub struct ListKubernetesClusters {
     pub keyword: Option<String>,
     /// `ExternalManaged` or `CloudManaged`.
     pub clustertype: Option<String>,
-    /// Whose.
+    /// Owner of the Kubernetes clusters.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -24,9 +24,9 @@ pub struct ListKubernetesClusters {
 /// Makes an entry. Names are not unique.
 #[derive(Debug, Clone, Serialize)]
 pub struct CreateKubernetesCluster {
-    /// Its name.
+    /// Name of the Kubernetes cluster.
     pub name: String,
-    /// For people.
+    /// Description of the Kubernetes cluster.
     pub description: String,
     /// Where.
     pub zoneid: ZoneId,
@@ -44,7 +44,7 @@ pub struct CreateKubernetesCluster {
 /// Deletes an entry. Its machines stay.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeleteKubernetesCluster {
-    /// Which.
+    /// Id of the Kubernetes cluster.
     pub id: KubernetesClusterId,
 }
 

@@ -22,7 +22,7 @@ pub struct ListLoadBalancerRules {
     pub virtualmachineid: Option<VirtualMachineId>,
     /// In this zone.
     pub zoneid: Option<ZoneId>,
-    /// Whose.
+    /// Owner of the load balancer rules.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -32,9 +32,9 @@ pub struct ListLoadBalancerRules {
 pub struct CreateLoadBalancerRule {
     /// `roundrobin`, `leastconn` or `source`.
     pub algorithm: String,
-    /// Its name: not unique.
+    /// Name of the load balancer rule, not unique.
     pub name: String,
-    /// For people.
+    /// Description of the load balancer rule.
     pub description: Option<String>,
     /// The port of the address.
     pub publicport: u16,
@@ -61,7 +61,7 @@ pub struct UpdateLoadBalancerRule {
     pub name: Option<String>,
     /// Another algorithm.
     pub algorithm: Option<String>,
-    /// For people.
+    /// Description of the load balancer rule.
     pub description: Option<String>,
 }
 

@@ -34,7 +34,7 @@ pub struct DeployVirtualMachine {
     pub zoneid: ZoneId,
     /// Host name: a letter, then letters, digits and hyphens, at most 63.
     pub name: Option<String>,
-    /// For people.
+    /// Display name of the virtual machine.
     pub displayname: Option<String>,
     /// Networks; the first is the default. Excludes `iptonetworklist`.
     pub networkids: Vec<NetworkId>,
@@ -113,7 +113,7 @@ pub struct ListVirtualMachines {
     pub tags: Vec<TagPair>,
     /// What to return: `min` spares the server the rest, `nics` adds interfaces.
     pub details: Vec<String>,
-    /// Whose.
+    /// Owner of the virtual machines.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -175,7 +175,7 @@ pub struct UpdateVirtualMachine {
     pub id: VirtualMachineId,
     /// Host name. Overwrites the display name unless that is given too.
     pub name: Option<String>,
-    /// For people.
+    /// Display name of the virtual machine.
     pub displayname: Option<String>,
     /// What to boot with next time.
     pub userdata: Option<UserData>,

@@ -24,7 +24,7 @@ pub struct ListNetworks {
     pub vpcid: Option<VpcId>,
     /// With any of these tags.
     pub tags: Vec<TagPair>,
-    /// Whose.
+    /// Owner of the networks.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -32,11 +32,11 @@ pub struct ListNetworks {
 /// Makes a network. Answers at once; names are not unique.
 #[derive(Debug, Clone, Serialize)]
 pub struct CreateNetwork {
-    /// Its name.
+    /// Name of the network.
     pub name: String,
-    /// For people.
+    /// Description of the network.
     pub displaytext: Option<String>,
-    /// Its kind.
+    /// Offering of the network.
     pub networkofferingid: NetworkOfferingId,
     /// Where.
     pub zoneid: ZoneId,
@@ -82,7 +82,7 @@ pub struct ListVpcs {
     pub name: Option<String>,
     /// In this zone.
     pub zoneid: Option<ZoneId>,
-    /// Whose.
+    /// Owner of the VPCs.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -90,15 +90,15 @@ pub struct ListVpcs {
 /// Makes a virtual private cloud.
 #[derive(Debug, Clone, Serialize)]
 pub struct CreateVpc {
-    /// Its name.
+    /// Name of the VPC.
     pub name: String,
-    /// For people.
+    /// Description of the VPC.
     pub displaytext: String,
-    /// Its addresses.
+    /// CIDR of the VPC.
     pub cidr: Option<String>,
     /// Prefix length of a routed one, whose addresses are the server's choice.
     pub cidrsize: Option<u8>,
-    /// Its kind.
+    /// Offering of the VPC.
     pub vpcofferingid: VpcOfferingId,
     /// Where.
     pub zoneid: ZoneId,
@@ -112,7 +112,7 @@ pub struct CreateVpc {
 /// Deletes a virtual private cloud without tiers.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeleteVpc {
-    /// Which.
+    /// Id of the VPC.
     pub id: VpcId,
 }
 
@@ -134,7 +134,7 @@ impl Stable for ListNetworkAclLists {}
 pub struct ListNetworkAcls {
     /// Of this list.
     pub aclid: Option<AclId>,
-    /// Whose.
+    /// Owner of the network ACLs.
     #[serde(flatten)]
     pub scope: Scope,
 }

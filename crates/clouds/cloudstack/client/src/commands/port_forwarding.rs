@@ -16,7 +16,7 @@ pub struct ListPortForwardingRules {
     pub ipaddressid: Option<PublicIpAddressId>,
     /// Of this network.
     pub networkid: Option<NetworkId>,
-    /// Whose.
+    /// Owner of the port forwarding rules.
     #[serde(flatten)]
     pub scope: Scope,
 }

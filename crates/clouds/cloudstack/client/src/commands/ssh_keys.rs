@@ -16,7 +16,7 @@ pub struct ListSshKeyPairs {
     pub name: Option<String>,
     /// The key with this fingerprint.
     pub fingerprint: Option<String>,
-    /// Whose.
+    /// Owner of the SSH key pairs.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -24,7 +24,7 @@ pub struct ListSshKeyPairs {
 /// Brings a public key. Names and keys are unique.
 #[derive(Debug, Clone, Serialize)]
 pub struct RegisterSshKeyPair {
-    /// Its name.
+    /// Name of the SSH key pair.
     pub name: String,
     /// The public key.
     pub publickey: String,
@@ -36,7 +36,7 @@ pub struct RegisterSshKeyPair {
 /// Has the server make a key; the private part is in the answer and nowhere else.
 #[derive(Debug, Clone, Serialize)]
 pub struct CreateSshKeyPair {
-    /// Its name.
+    /// Name of the SSH key pair.
     pub name: String,
     /// For whom.
     #[serde(flatten)]
@@ -46,7 +46,7 @@ pub struct CreateSshKeyPair {
 /// Deletes a key. Machines that have it keep it.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeleteSshKeyPair {
-    /// Its name.
+    /// Name of the SSH key pair.
     pub name: String,
     /// For whom.
     #[serde(flatten)]

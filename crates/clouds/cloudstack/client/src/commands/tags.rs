@@ -34,7 +34,7 @@ pub struct ListTags {
     pub key: Option<String>,
     /// With this value.
     pub value: Option<String>,
-    /// Whose.
+    /// Owner of the tags.
     #[serde(flatten)]
     pub scope: Scope,
 }

@@ -43,7 +43,7 @@ pub struct ListTemplates {
     pub name: Option<String>,
     /// In this zone.
     pub zoneid: Option<ZoneId>,
-    /// Whose.
+    /// Owner of the templates.
     #[serde(flatten)]
     pub scope: Scope,
 }

@@ -22,7 +22,7 @@ pub struct ListVolumes {
     pub zoneid: Option<ZoneId>,
     /// With any of these tags.
     pub tags: Vec<TagPair>,
-    /// Whose.
+    /// Owner of the volumes.
     #[serde(flatten)]
     pub scope: Scope,
 }
@@ -30,9 +30,9 @@ pub struct ListVolumes {
 /// Makes a volume. It takes no room until it is attached.
 #[derive(Debug, Clone, Serialize)]
 pub struct CreateVolume {
-    /// Its name: not unique.
+    /// Name of the volume, not unique.
     pub name: Option<String>,
-    /// Its kind.
+    /// Offering of the volume.
     pub diskofferingid: DiskOfferingId,
     /// Gigabytes, if the offering leaves that open.
     pub size: Option<u64>,

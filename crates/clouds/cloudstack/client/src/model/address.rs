@@ -28,7 +28,7 @@ words! {
 /// A public address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicIpAddress {
-    /// Its id.
+    /// Id of the public IP address.
     pub id: PublicIpAddressId,
     /// The address.
     pub ipaddress: IpAddr,
@@ -54,13 +54,13 @@ pub struct PublicIpAddress {
     /// Whether any rule uses it.
     #[serde(default, deserialize_with = "loose::maybe_truth")]
     pub hasrules: Option<bool>,
-    /// Whose it is.
+    /// Account that owns the public IP address.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,
     /// The project, if it is in one.
     pub projectid: Option<ProjectId>,
-    /// Its tags.
+    /// Tags of the public IP address.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }

@@ -35,9 +35,9 @@ pub struct Quota {
 /// A domain of the tree that accounts hang in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Domain {
-    /// Its id.
+    /// Id of the domain.
     pub id: DomainId,
-    /// Its name.
+    /// Name of the domain.
     pub name: String,
     /// From the root: `ROOT/a/b`.
     pub path: Option<String>,
@@ -56,14 +56,14 @@ pub struct Domain {
 /// An account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Its id.
+    /// Id of the account.
     pub id: AccountId,
     /// Its name, unique in its domain.
     pub name: String,
     /// 0 user, 1 root administrator, 2 domain administrator.
     #[serde(default, deserialize_with = "loose::number")]
     pub accounttype: Option<u32>,
-    /// Its domain.
+    /// Domain of the account.
     pub domainid: Option<DomainId>,
     /// The domain's name.
     pub domain: Option<String>,
@@ -93,11 +93,11 @@ words! {
 /// A user of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Its id.
+    /// Id of the user.
     pub id: UserId,
-    /// Its name.
+    /// Name of the user.
     pub username: String,
-    /// Its account.
+    /// Account of the user.
     pub account: Option<String>,
     /// The account's id.
     pub accountid: Option<AccountId>,
@@ -139,20 +139,20 @@ words! {
 /// A project: things that several accounts share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
-    /// Its id.
+    /// Id of the project.
     pub id: ProjectId,
     /// Its name, unique in its domain.
     pub name: String,
-    /// For people.
+    /// Description of the project.
     pub displaytext: Option<String>,
-    /// Its domain.
+    /// Domain of the project.
     pub domainid: Option<DomainId>,
     /// Whether it can be used.
     pub state: Option<ProjectState>,
     /// What is left of its limits.
     #[serde(flatten)]
     pub quota: Quota,
-    /// Its tags.
+    /// Tags of the project.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }
@@ -178,15 +178,15 @@ pub struct ResourceLimit {
 /// An SSH key that machines can be given. Machines name it by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SshKeyPair {
-    /// Its id.
+    /// Id of the SSH key pair.
     pub id: Option<SshKeyPairId>,
-    /// Its name.
+    /// Name of the SSH key pair.
     pub name: String,
     /// Of the public key.
     pub fingerprint: Option<String>,
     /// The private key, in the answer that makes it only.
     pub privatekey: Option<Secret>,
-    /// Whose it is.
+    /// Account that owns the SSH key pair.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,

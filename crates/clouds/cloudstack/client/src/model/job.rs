@@ -21,7 +21,7 @@ pub struct AsyncJob {
     pub cmd: Option<String>,
     /// What kind of thing it is about.
     pub jobinstancetype: Option<String>,
-    /// Which one.
+    /// Id of the resource that the job is about.
     pub jobinstanceid: Option<String>,
     /// When it began.
     #[serde(default, with = "loose::time")]
@@ -41,7 +41,7 @@ pub struct JobResult {
     pub jobresult: Option<Box<RawValue>>,
     /// What kind of thing it is about.
     pub jobinstancetype: Option<String>,
-    /// Which one.
+    /// Id of the resource that the job is about.
     pub jobinstanceid: Option<String>,
     /// When it began.
     #[serde(default, with = "loose::time")]

@@ -7,9 +7,9 @@ use crate::id::{KubernetesClusterId, VirtualMachineId};
 /// An entry of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KubernetesCluster {
-    /// Its id.
+    /// Id of the Kubernetes cluster.
     pub id: KubernetesClusterId,
-    /// Its name: not unique.
+    /// Name of the Kubernetes cluster, not unique.
     pub name: Option<String>,
     /// `ExternalManaged` or `CloudManaged`.
     pub clustertype: Option<String>,
@@ -21,6 +21,6 @@ pub struct KubernetesCluster {
 /// A machine of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterMember {
-    /// Its id.
+    /// Id of the cluster member.
     pub id: VirtualMachineId,
 }

@@ -45,7 +45,7 @@ words! {
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nic {
-    /// Its id.
+    /// Id of the NIC.
     pub id: NicId,
     /// Which network it is in.
     pub networkid: Option<NetworkId>,
@@ -53,7 +53,7 @@ pub struct Nic {
     pub networkname: Option<String>,
     /// Its address; absent at first.
     pub ipaddress: Option<IpAddr>,
-    /// Its IPv6 address.
+    /// IPv6 address of the NIC.
     pub ip6address: Option<IpAddr>,
     /// Netmask.
     pub netmask: Option<String>,
@@ -77,7 +77,7 @@ pub struct Nic {
 /// A further address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondaryAddress {
-    /// Its id.
+    /// Id of the secondary address.
     pub id: String,
     /// The address.
     pub ipaddress: Option<IpAddr>,
@@ -88,18 +88,18 @@ pub struct SecondaryAddress {
 pub struct GroupMembership {
     /// The group.
     pub id: AffinityGroupId,
-    /// Its name.
+    /// Name of the group membership.
     pub name: Option<String>,
 }
 
 /// A virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualMachine {
-    /// Its id.
+    /// Id of the virtual machine.
     pub id: VirtualMachineId,
     /// Its host name, unique in its network.
     pub name: Option<String>,
-    /// For people.
+    /// Display name of the virtual machine.
     pub displayname: Option<String>,
     /// What it is doing.
     pub state: Option<MachineState>,
@@ -107,7 +107,7 @@ pub struct VirtualMachine {
     pub zoneid: Option<ZoneId>,
     /// The zone's name.
     pub zonename: Option<String>,
-    /// Whose it is.
+    /// Account that owns the virtual machine.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,
@@ -117,7 +117,7 @@ pub struct VirtualMachine {
     pub templateid: Option<TemplateId>,
     /// The template's name.
     pub templatename: Option<String>,
-    /// Its offering.
+    /// Offering of the virtual machine.
     pub serviceofferingid: Option<ServiceOfferingId>,
     /// The offering's name.
     pub serviceofferingname: Option<String>,
@@ -127,15 +127,15 @@ pub struct VirtualMachine {
     /// Megabytes.
     #[serde(default, deserialize_with = "loose::number")]
     pub memory: Option<u64>,
-    /// Its interfaces.
+    /// Interfaces of the virtual machine.
     #[serde(default)]
     pub nic: Vec<Nic>,
     /// The address of its first interface.
     pub ipaddress: Option<IpAddr>,
-    /// Its groups.
+    /// Groups of the virtual machine.
     #[serde(default)]
     pub affinitygroup: Vec<GroupMembership>,
-    /// Its settings.
+    /// Settings of the virtual machine.
     #[serde(default)]
     pub details: BTreeMap<String, String>,
     /// Names of its SSH keys, separated by commas.
@@ -162,7 +162,7 @@ pub struct VirtualMachine {
     pub password: Option<Secret>,
     /// What it booted with, where the server shows it.
     pub userdata: Option<Secret>,
-    /// Its tags.
+    /// Tags of the virtual machine.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }
@@ -170,7 +170,7 @@ pub struct VirtualMachine {
 /// What is left of a destroyed machine: after an expunge not even its id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destroyed {
-    /// Its id.
+    /// Id of the destroyed machine.
     pub id: Option<VirtualMachineId>,
     /// What it is doing.
     pub state: Option<MachineState>,

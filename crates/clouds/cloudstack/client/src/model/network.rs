@@ -58,11 +58,11 @@ pub struct ServiceProvider {
 /// A network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// Its id.
+    /// Id of the network.
     pub id: NetworkId,
-    /// Its name: not unique.
+    /// Name of the network, not unique.
     pub name: Option<String>,
-    /// For people.
+    /// Description of the network.
     pub displaytext: Option<String>,
     /// How it is shut off.
     pub r#type: Option<GuestType>,
@@ -70,13 +70,13 @@ pub struct Network {
     pub state: Option<NetworkState>,
     /// Where it is.
     pub zoneid: Option<ZoneId>,
-    /// Its addresses.
+    /// CIDR of the network.
     pub cidr: Option<String>,
     /// Gateway.
     pub gateway: Option<IpAddr>,
     /// Netmask.
     pub netmask: Option<String>,
-    /// Its offering.
+    /// Offering of the network.
     pub networkofferingid: Option<NetworkOfferingId>,
     /// The offering's name.
     pub networkofferingname: Option<String>,
@@ -98,7 +98,7 @@ pub struct Network {
     pub canusefordeploy: bool,
     /// The domain of host names in it.
     pub networkdomain: Option<String>,
-    /// Whose it is.
+    /// Account that owns the network.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,
@@ -107,7 +107,7 @@ pub struct Network {
     /// What it can do.
     #[serde(default)]
     pub service: Vec<NetworkService>,
-    /// Its tags.
+    /// Tags of the network.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }
@@ -122,9 +122,9 @@ impl Network {
 /// A rule of an access list. The lowest number that is about a packet counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkAclRule {
-    /// Its id.
+    /// Id of the network ACL rule.
     pub id: String,
-    /// Its number.
+    /// Number of the network ACL rule.
     #[serde(default, deserialize_with = "loose::number")]
     pub number: Option<i64>,
     /// `Ingress` or `Egress`.
@@ -146,9 +146,9 @@ pub struct NetworkAclRule {
 /// An access list of tiers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkAclList {
-    /// Its id.
+    /// Id of the network ACL list.
     pub id: AclId,
-    /// Its name.
+    /// Name of the network ACL list.
     pub name: Option<String>,
 }
 
@@ -165,32 +165,32 @@ words! {
 /// A virtual private cloud. Look-ups by name find every name that contains the one asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vpc {
-    /// Its id.
+    /// Id of the VPC.
     pub id: VpcId,
-    /// Its name.
+    /// Name of the VPC.
     pub name: Option<String>,
-    /// For people.
+    /// Description of the VPC.
     pub displaytext: Option<String>,
-    /// Its addresses.
+    /// CIDR of the VPC.
     pub cidr: Option<String>,
     /// What it is doing.
     pub state: Option<VpcState>,
     /// Where it is.
     pub zoneid: Option<ZoneId>,
-    /// Its offering.
+    /// Offering of the VPC.
     pub vpcofferingid: Option<VpcOfferingId>,
     /// The offering's name.
     pub vpcofferingname: Option<String>,
-    /// Whose it is.
+    /// Account that owns the VPC.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,
     /// The project, if it is in one.
     pub projectid: Option<ProjectId>,
-    /// Its tiers.
+    /// Tiers of the VPC.
     #[serde(default)]
     pub network: Vec<Network>,
-    /// Its tags.
+    /// Tags of the VPC.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }

@@ -10,11 +10,11 @@ use crate::loose;
 /// Processors and memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceOffering {
-    /// Its id.
+    /// Id of the service offering.
     pub id: ServiceOfferingId,
-    /// Its name.
+    /// Name of the service offering.
     pub name: String,
-    /// For people.
+    /// Description of the service offering.
     pub displaytext: Option<String>,
     /// Processors; absent if the machine says.
     #[serde(default, deserialize_with = "loose::number")]
@@ -43,11 +43,11 @@ pub struct ServiceOffering {
 /// A data disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskOffering {
-    /// Its id.
+    /// Id of the disk offering.
     pub id: DiskOfferingId,
-    /// Its name.
+    /// Name of the disk offering.
     pub name: String,
-    /// For people.
+    /// Description of the disk offering.
     pub displaytext: Option<String>,
     /// Gigabytes; 0 or absent if the order says.
     #[serde(default, deserialize_with = "loose::number")]
@@ -74,9 +74,9 @@ words! {
 /// A kind of network. Look-ups by name find every name that contains the one asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkOffering {
-    /// Its id.
+    /// Id of the network offering.
     pub id: NetworkOfferingId,
-    /// Its name.
+    /// Name of the network offering.
     pub name: String,
     /// `Isolated`, `Shared` or `L2`.
     pub guestiptype: Option<super::GuestType>,
@@ -104,9 +104,9 @@ pub struct NetworkOffering {
 /// A kind of virtual private cloud. Look-ups by name find every name that contains the one asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VpcOffering {
-    /// Its id.
+    /// Id of the VPC offering.
     pub id: VpcOfferingId,
-    /// Its name.
+    /// Name of the VPC offering.
     pub name: String,
     /// `Enabled`, `Disabled` or `Inactive`.
     pub state: Option<String>,

@@ -30,9 +30,9 @@ words! {
 /// A load balancer rule: one port of a public address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadBalancerRule {
-    /// Its id.
+    /// Id of the load balancer rule.
     pub id: LoadBalancerRuleId,
-    /// Its name: not unique.
+    /// Name of the load balancer rule, not unique.
     pub name: Option<String>,
     /// `roundrobin`, `leastconn` or `source`.
     pub algorithm: Option<String>,
@@ -56,13 +56,13 @@ pub struct LoadBalancerRule {
     pub state: Option<RuleState>,
     /// Where it is.
     pub zoneid: Option<ZoneId>,
-    /// Whose it is.
+    /// Account that owns the load balancer rule.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,
     /// The project, if it is in one.
     pub projectid: Option<ProjectId>,
-    /// Its tags.
+    /// Tags of the load balancer rule.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }
@@ -72,7 +72,7 @@ pub struct LoadBalancerRule {
 pub struct LoadBalancerMember {
     /// The machine.
     pub loadbalancerruleinstance: VirtualMachine,
-    /// Its addresses.
+    /// IP addresses of the load balancer member.
     #[serde(default)]
     pub lbvmipaddresses: Vec<IpAddr>,
 }
@@ -80,7 +80,7 @@ pub struct LoadBalancerMember {
 /// A firewall rule, for what comes in or what goes out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirewallRule {
-    /// Its id.
+    /// Id of the firewall rule.
     pub id: FirewallRuleId,
     /// `tcp`, `udp`, `icmp` or `all`.
     pub protocol: Option<String>,
@@ -108,7 +108,7 @@ pub struct FirewallRule {
     pub state: Option<RuleState>,
     /// `Ingress` or `Egress`.
     pub traffictype: Option<String>,
-    /// Its tags.
+    /// Tags of the firewall rule.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }
@@ -116,7 +116,7 @@ pub struct FirewallRule {
 /// A port forwarding rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortForwardingRule {
-    /// Its id.
+    /// Id of the port forwarding rule.
     pub id: PortForwardingRuleId,
     /// `tcp` or `udp`.
     pub protocol: Option<String>,
@@ -144,7 +144,7 @@ pub struct PortForwardingRule {
     pub cidrlist: Option<String>,
     /// Whether it is in force.
     pub state: Option<RuleState>,
-    /// Its tags.
+    /// Tags of the port forwarding rule.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }

@@ -41,12 +41,12 @@ pub struct Capability {
 /// A command that the caller may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Api {
-    /// Its name.
+    /// Name of the API.
     pub name: String,
     /// Whether it begins a job.
     #[serde(default, deserialize_with = "loose::truth")]
     pub isasync: bool,
-    /// Its parameters.
+    /// Parameters of the API.
     #[serde(default)]
     pub params: Vec<ApiParameter>,
 }
@@ -54,7 +54,7 @@ pub struct Api {
 /// A parameter of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiParameter {
-    /// Its name.
+    /// Name of the API parameter.
     pub name: String,
     /// Whether the command needs it.
     #[serde(default, deserialize_with = "loose::truth")]

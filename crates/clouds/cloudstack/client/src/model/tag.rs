@@ -36,16 +36,16 @@ words! {
 /// A tag. Keys are unique per resource whatever their case, and a second one of the same key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tag {
-    /// Its key.
+    /// Key of the tag.
     pub key: String,
-    /// Its value.
+    /// Value of the tag.
     #[serde(default)]
     pub value: String,
     /// What carries it. Lists of machines leave it out.
     pub resourceid: Option<String>,
     /// What kind of thing carries it.
     pub resourcetype: Option<ResourceType>,
-    /// Whose it is.
+    /// Account that owns the tag.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,

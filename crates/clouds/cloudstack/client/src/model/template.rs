@@ -12,11 +12,11 @@ use crate::loose;
 /// What a machine's root disk is made from. Lists have one entry per template *and zone*, with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
-    /// Its id.
+    /// Id of the template.
     pub id: TemplateId,
-    /// Its name: not unique.
+    /// Name of the template, not unique.
     pub name: String,
-    /// For people.
+    /// Description of the template.
     pub displaytext: Option<String>,
     /// The zone of this entry.
     pub zoneid: Option<ZoneId>,
@@ -49,7 +49,7 @@ pub struct Template {
     pub templatetype: Option<String>,
     /// How far the download is; administrators and owners only.
     pub status: Option<String>,
-    /// Whose it is.
+    /// Account that owns the template.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,

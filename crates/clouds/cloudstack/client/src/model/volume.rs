@@ -28,9 +28,9 @@ words! {
 /// A volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// Its id.
+    /// Id of the volume.
     pub id: VolumeId,
-    /// Its name: not unique.
+    /// Name of the volume, not unique.
     pub name: Option<String>,
     /// `ROOT` or `DATADISK`.
     pub r#type: Option<String>,
@@ -44,7 +44,7 @@ pub struct Volume {
     /// Position in the machine.
     #[serde(default, deserialize_with = "loose::number")]
     pub deviceid: Option<u32>,
-    /// Its offering.
+    /// Offering of the volume.
     pub diskofferingid: Option<DiskOfferingId>,
     /// Where it is.
     pub zoneid: Option<ZoneId>,
@@ -54,13 +54,13 @@ pub struct Volume {
     /// Since when a machine has it.
     #[serde(default, with = "loose::time")]
     pub attached: Option<Timestamp>,
-    /// Whose it is.
+    /// Account that owns the volume.
     pub account: Option<String>,
     /// The domain of that account.
     pub domainid: Option<DomainId>,
     /// The project, if it is in one.
     pub projectid: Option<ProjectId>,
-    /// Its tags.
+    /// Tags of the volume.
     #[serde(default)]
     pub tags: Vec<Tag>,
 }

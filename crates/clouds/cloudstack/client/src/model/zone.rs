@@ -19,9 +19,9 @@ words! {
 /// A zone, in most clouds one data centre.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zone {
-    /// Its id.
+    /// Id of the zone.
     pub id: ZoneId,
-    /// Its name.
+    /// Name of the zone.
     pub name: String,
     /// How its networks are made.
     pub networktype: Option<ZoneNetworkType>,

@@ -11,7 +11,7 @@ use crate::service::Service;
 model! {
     /// Processors, memory and disk of a server.
     pub struct Flavor {
-        /// Its id: any text.
+        /// Id of the flavor, any text.
         pub id: Id<Flavor>,
         /// Its name, unique in a cloud.
         pub name: String,

@@ -34,7 +34,7 @@ model! {
 request! {
     /// A new key.
     pub struct NewKeypair {
-        /// Its name.
+        /// Name of the keypair.
         pub name: String,
         /// The public half. Without it Nova makes a pair, before microversion 2.92.
         pub public_key: Option<String>,

@@ -25,10 +25,10 @@ use crate::service::Service;
 model! {
     /// A part of a cloud that fails alone.
     pub struct AvailabilityZone {
-        /// Its name.
+        /// Name of the availability zone.
         #[serde(rename = "zoneName")]
         pub name: String,
-        /// Its state.
+        /// State of the availability zone.
         #[serde(rename = "zoneState")]
         pub state: ZoneState,
     }

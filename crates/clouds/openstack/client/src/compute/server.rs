@@ -64,7 +64,7 @@ words! {
 model! {
     /// A server.
     pub struct Server {
-        /// Its id.
+        /// Id of the server.
         pub id: Id<Server>,
         /// Its name, which other servers may have too.
         pub name: String,
@@ -84,7 +84,7 @@ model! {
         pub tenant_id: String,
         /// Who made it.
         pub user_id: String,
-        /// Its addresses by network.
+        /// Addresses of the server by network.
         pub addresses: BTreeMap<String, Vec<Address>>,
         /// Keys and values of its owner.
         pub metadata: BTreeMap<String, String>,
@@ -107,7 +107,7 @@ model! {
         /// Names its host without saying which it is.
         #[serde(rename = "hostId")]
         pub host_id: String,
-        /// Its volumes.
+        /// Volumes of the server.
         #[serde(rename = "os-extended-volumes:volumes_attached")]
         pub volumes_attached: Vec<AttachedVolume>,
         /// Its groups, from microversion 2.71 on and not in lists.
@@ -178,13 +178,13 @@ model! {
     pub struct Interface {
         /// The port.
         pub port_id: Id<Port>,
-        /// Its network.
+        /// Network of the interface.
         pub net_id: Id<Network>,
         /// Of the port.
         pub mac_addr: String,
         /// `ACTIVE`, `DOWN` or `BUILD`.
         pub port_state: String,
-        /// Its addresses.
+        /// IP addresses of the interface.
         pub fixed_ips: Vec<FixedIp>,
     }
 
@@ -215,9 +215,9 @@ impl<'de> Deserialize<'de> for ImageRef {
 request! {
     /// A new server.
     pub struct NewServer {
-        /// Its name.
+        /// Name of the server.
         pub name: String,
-        /// Its flavor.
+        /// Flavor of the server.
         #[serde(rename = "flavorRef")]
         pub flavor: Id<Flavor>,
         /// Its image. Left out, an empty text is sent: that is how Nova hears of a boot volume.
@@ -236,7 +236,7 @@ request! {
         pub metadata: BTreeMap<String, String>,
         /// It reads its user data from a drive.
         pub config_drive: Option<bool>,
-        /// Its SSH key.
+        /// SSH key of the server.
         pub key_name: Option<String>,
         /// Its disks, when they are not just those of the flavor.
         pub block_device_mapping_v2: Vec<BlockDevice>,
@@ -255,7 +255,7 @@ request! {
 
     /// What can be changed of a server.
     pub struct ServerChange {
-        /// Its name.
+        /// Name of the server.
         pub name: Option<String>,
     }
 

@@ -14,7 +14,7 @@ use crate::service::Service;
 model! {
     /// A group of servers.
     pub struct ServerGroup {
-        /// Its id.
+        /// Id of the server group.
         pub id: Id<ServerGroup>,
         /// Its name, which other groups may have too.
         pub name: String,
@@ -24,7 +24,7 @@ model! {
         pub policies: Vec<String>,
         /// Its servers, those in ERROR included.
         pub members: Vec<Id<Server>>,
-        /// Whose it is.
+        /// Project that owns the server group.
         pub project_id: String,
         /// Who made it.
         pub user_id: String,
@@ -44,7 +44,7 @@ impl ServerGroup {
 /// A new group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewServerGroup {
-    /// Its name.
+    /// Name of the server group.
     pub name: String,
     /// Its policy. The soft ones need microversion 2.15.
     pub policy: String,

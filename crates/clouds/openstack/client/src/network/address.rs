@@ -8,9 +8,9 @@ use crate::resource::{resources, verbs};
 model! {
     /// A floating IP.
     pub struct FloatingIp {
-        /// Its id.
+        /// Id of the floating IP.
         pub id: Id<FloatingIp>,
-        /// Whose it is.
+        /// Project that owns the floating IP.
         pub project_id: String,
         /// The address outside.
         pub floating_ip_address: String,
@@ -24,7 +24,7 @@ model! {
         pub router_id: Option<Id<Router>>,
         /// `DOWN` without a port, `ACTIVE` with one.
         pub status: String,
-        /// For people.
+        /// Description of the floating IP.
         pub description: String,
         /// Words of its owner.
         pub tags: Vec<String>,
@@ -46,15 +46,15 @@ request! {
         pub port_id: Option<Id<Port>>,
         /// The address of that port.
         pub fixed_ip_address: Option<String>,
-        /// For people.
+        /// Description of the floating IP.
         pub description: Option<String>,
     }
 
     /// What floating IPs can be narrowed by.
     pub struct FloatingIpFilter {
-        /// Its id.
+        /// Id of the floating IP.
         pub id: Option<String>,
-        /// Whose it is.
+        /// Project that owns the floating IP.
         pub project_id: Option<String>,
         /// The address.
         pub floating_ip_address: Option<String>,
@@ -62,7 +62,7 @@ request! {
         pub floating_network_id: Option<Id<Network>>,
         /// The port it leads to; one of these.
         pub port_id: Vec<Id<Port>>,
-        /// Its description.
+        /// Description of the floating IP.
         pub description: Option<String>,
         /// Words it has or has not.
         #[serde(flatten)]

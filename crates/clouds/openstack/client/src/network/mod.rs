@@ -33,19 +33,19 @@ use crate::service::Service;
 model! {
     /// A network.
     pub struct Network {
-        /// Its id.
+        /// Id of the network.
         pub id: Id<Network>,
         /// Its name, which other networks may have too.
         pub name: String,
-        /// For people.
+        /// Description of the network.
         pub description: String,
-        /// Whose it is.
+        /// Project that owns the network.
         pub project_id: String,
         /// `ACTIVE`, `DOWN`, `BUILD` or `ERROR`.
         pub status: String,
         /// It carries traffic.
         pub admin_state_up: bool,
-        /// Its subnets.
+        /// Subnets of the network.
         pub subnets: Vec<Id<Subnet>>,
         /// The longest packet.
         pub mtu: Option<u32>,
@@ -66,15 +66,15 @@ model! {
 
     /// A range of addresses of a network.
     pub struct Subnet {
-        /// Its id.
+        /// Id of the subnet.
         pub id: Id<Subnet>,
         /// Its name, which other subnets may have too.
         pub name: String,
-        /// For people.
+        /// Description of the subnet.
         pub description: String,
-        /// Whose it is.
+        /// Project that owns the subnet.
         pub project_id: String,
-        /// Its network.
+        /// Network of the subnet.
         pub network_id: Id<Network>,
         /// 4 or 6.
         pub ip_version: u8,
@@ -102,7 +102,7 @@ model! {
     pub struct Extension {
         /// What requests are checked against, such as `standard-attr-tag`.
         pub alias: String,
-        /// For people.
+        /// Display name of the extension.
         pub name: String,
     }
 }
@@ -119,13 +119,13 @@ pub struct AllocationPool {
 request! {
     /// What networks can be narrowed by.
     pub struct NetworkFilter {
-        /// Its id.
+        /// Id of the network.
         pub id: Option<String>,
         /// Its name, whatever the case.
         pub name: Option<String>,
-        /// Its description.
+        /// Description of the network.
         pub description: Option<String>,
-        /// Whose it is.
+        /// Project that owns the network.
         pub project_id: Option<String>,
         /// It leads out of the cloud.
         #[serde(rename = "router:external")]
@@ -153,9 +153,9 @@ request! {
 
     /// A new network.
     pub struct NewNetwork {
-        /// Its name.
+        /// Name of the network.
         pub name: String,
-        /// For people.
+        /// Description of the network.
         pub description: Option<String>,
         /// It carries traffic.
         pub admin_state_up: Option<bool>,
@@ -167,9 +167,9 @@ request! {
 
     /// What can be changed of a network.
     pub struct NetworkChange {
-        /// Its name.
+        /// Name of the network.
         pub name: Option<String>,
-        /// For people.
+        /// Description of the network.
         pub description: Option<String>,
         /// The longest packet.
         pub mtu: Option<u32>,
@@ -179,15 +179,15 @@ request! {
 
     /// What subnets can be narrowed by.
     pub struct SubnetFilter {
-        /// Its id.
+        /// Id of the subnet.
         pub id: Option<String>,
         /// Its name, whatever the case.
         pub name: Option<String>,
-        /// Its description.
+        /// Description of the subnet.
         pub description: Option<String>,
-        /// Whose it is.
+        /// Project that owns the subnet.
         pub project_id: Option<String>,
-        /// Its network.
+        /// Network of the subnet.
         pub network_id: Option<Id<Network>>,
         /// 4 or 6.
         pub ip_version: Option<u8>,
@@ -206,11 +206,11 @@ request! {
 
     /// A new subnet.
     pub struct NewSubnet {
-        /// Its network.
+        /// Network of the subnet.
         pub network_id: Id<Network>,
-        /// Its name.
+        /// Name of the subnet.
         pub name: String,
-        /// For people.
+        /// Description of the subnet.
         pub description: Option<String>,
         /// 4 or 6.
         pub ip_version: u8,
@@ -232,9 +232,9 @@ request! {
 
     /// What can be changed of a subnet.
     pub struct SubnetChange {
-        /// Its name.
+        /// Name of the subnet.
         pub name: Option<String>,
-        /// For people.
+        /// Description of the subnet.
         pub description: Option<String>,
         /// Name servers; an empty list removes them.
         pub dns_nameservers: Option<Vec<String>>,

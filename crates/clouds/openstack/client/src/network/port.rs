@@ -13,29 +13,29 @@ use crate::resource::{resources, verbs};
 model! {
     /// A port.
     pub struct Port {
-        /// Its id.
+        /// Id of the port.
         pub id: Id<Port>,
         /// Its name, which other ports may have too.
         pub name: String,
-        /// For people.
+        /// Description of the port.
         pub description: String,
         /// Whose it is; empty of a router's gateway.
         pub project_id: String,
-        /// Its network.
+        /// Network of the port.
         pub network_id: Id<Network>,
         /// `ACTIVE`, `DOWN`, `BUILD` or `ERROR`.
         pub status: String,
         /// It carries traffic.
         pub admin_state_up: bool,
-        /// Its hardware address.
+        /// Hardware address of the port.
         pub mac_address: String,
-        /// Its addresses.
+        /// IP addresses of the port.
         pub fixed_ips: Vec<FixedIp>,
         /// What it is plugged into; empty if nothing.
         pub device_id: String,
         /// What kind of thing that is: `compute:nova`, `network:router_interface`, `Octavia`.
         pub device_owner: String,
-        /// Its security groups.
+        /// Security groups of the port.
         pub security_groups: Vec<Id<SecurityGroup>>,
         /// Addresses beside its own that it may use.
         pub allowed_address_pairs: Vec<AddressPair>,
@@ -98,19 +98,19 @@ impl Serialize for PortSecurityGroups {
 request! {
     /// A new port.
     pub struct NewPort {
-        /// Its network.
+        /// Network of the port.
         pub network_id: Id<Network>,
-        /// Its name.
+        /// Name of the port.
         pub name: String,
-        /// For people.
+        /// Description of the port.
         pub description: Option<String>,
         /// It carries traffic.
         pub admin_state_up: Option<bool>,
-        /// Its hardware address.
+        /// Hardware address of the port.
         pub mac_address: Option<String>,
         /// Its addresses; one of each kind of the network's if left out.
         pub fixed_ips: Vec<FixedIp>,
-        /// Its security groups.
+        /// Security groups of the port.
         pub security_groups: PortSecurityGroups,
         /// Addresses beside its own that it may use.
         pub allowed_address_pairs: Vec<AddressPair>,
@@ -137,17 +137,17 @@ request! {
 
     /// What can be changed of a port.
     pub struct PortChange {
-        /// Its name.
+        /// Name of the port.
         pub name: Option<String>,
-        /// For people.
+        /// Description of the port.
         pub description: Option<String>,
-        /// Its security groups.
+        /// Security groups of the port.
         pub security_groups: Option<Vec<Id<SecurityGroup>>>,
         /// Addresses beside its own that it may use.
         pub allowed_address_pairs: Option<Vec<AddressPair>>,
         /// It is guarded.
         pub port_security_enabled: Option<bool>,
-        /// Its addresses.
+        /// IP addresses of the port.
         pub fixed_ips: Option<Vec<FixedIp>>,
     }
 
@@ -157,9 +157,9 @@ request! {
         pub id: Vec<Id<Port>>,
         /// Its name, whatever the case.
         pub name: Option<String>,
-        /// Whose it is.
+        /// Project that owns the port.
         pub project_id: Option<String>,
-        /// Its network.
+        /// Network of the port.
         pub network_id: Option<Id<Network>>,
         /// What it is plugged into; one of these.
         pub device_id: Vec<String>,

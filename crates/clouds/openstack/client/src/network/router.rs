@@ -15,13 +15,13 @@ use crate::service::Service;
 model! {
     /// A router.
     pub struct Router {
-        /// Its id.
+        /// Id of the router.
         pub id: Id<Router>,
         /// Its name, which other routers may have too.
         pub name: String,
-        /// For people.
+        /// Description of the router.
         pub description: String,
-        /// Whose it is.
+        /// Project that owns the router.
         pub project_id: String,
         /// `ACTIVE`, `ALLOCATING` or `ERROR`.
         pub status: String,
@@ -86,9 +86,9 @@ pub struct Route {
 request! {
     /// A new router.
     pub struct NewRouter {
-        /// Its name.
+        /// Name of the router.
         pub name: String,
-        /// For people.
+        /// Description of the router.
         pub description: Option<String>,
         /// How it leads out of the cloud.
         pub external_gateway_info: Option<ExternalGateway>,
@@ -96,9 +96,9 @@ request! {
 
     /// What can be changed of a router.
     pub struct RouterChange {
-        /// Its name.
+        /// Name of the router.
         pub name: Option<String>,
-        /// For people.
+        /// Description of the router.
         pub description: Option<String>,
         /// How it leads out of the cloud.
         pub external_gateway_info: Option<ExternalGateway>,
@@ -106,13 +106,13 @@ request! {
 
     /// What routers can be narrowed by.
     pub struct RouterFilter {
-        /// Its id.
+        /// Id of the router.
         pub id: Option<String>,
         /// Its name, whatever the case.
         pub name: Option<String>,
-        /// Its description.
+        /// Description of the router.
         pub description: Option<String>,
-        /// Whose it is.
+        /// Project that owns the router.
         pub project_id: Option<String>,
         /// Words it has or has not.
         #[serde(flatten)]

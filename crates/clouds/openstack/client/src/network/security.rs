@@ -13,13 +13,13 @@ use crate::service::Service;
 model! {
     /// A security group.
     pub struct SecurityGroup {
-        /// Its id.
+        /// Id of the security group.
         pub id: Id<SecurityGroup>,
         /// Its name, which other groups may have too.
         pub name: String,
-        /// For people.
+        /// Description of the security group.
         pub description: String,
-        /// Whose it is.
+        /// Project that owns the security group.
         pub project_id: String,
         /// What it lets through. A new group lets everything out.
         pub security_group_rules: Vec<SecurityGroupRule>,
@@ -33,9 +33,9 @@ model! {
 
     /// What a group lets through.
     pub struct SecurityGroupRule {
-        /// Its id.
+        /// Id of the security group rule.
         pub id: Id<SecurityGroupRule>,
-        /// Its group.
+        /// Security group of the rule.
         pub security_group_id: Id<SecurityGroup>,
         /// `ingress` or `egress`.
         pub direction: String,
@@ -59,23 +59,23 @@ model! {
 request! {
     /// A new group.
     pub struct NewSecurityGroup {
-        /// Its name.
+        /// Name of the security group.
         pub name: String,
-        /// For people.
+        /// Description of the security group.
         pub description: Option<String>,
     }
 
     /// What can be changed of a group.
     pub struct SecurityGroupChange {
-        /// Its name.
+        /// Name of the security group.
         pub name: Option<String>,
-        /// For people.
+        /// Description of the security group.
         pub description: Option<String>,
     }
 
     /// A new rule.
     pub struct NewSecurityGroupRule {
-        /// Its group.
+        /// Security group of the rule.
         pub security_group_id: Id<SecurityGroup>,
         /// `ingress` or `egress`.
         pub direction: String,
@@ -91,19 +91,19 @@ request! {
         pub remote_group_id: Option<Id<SecurityGroup>>,
         /// Of these addresses.
         pub remote_ip_prefix: Option<String>,
-        /// For people.
+        /// Description of the security group rule.
         pub description: Option<String>,
     }
 
     /// What groups can be narrowed by.
     pub struct SecurityGroupFilter {
-        /// Its id.
+        /// Id of the security group.
         pub id: Option<String>,
         /// Its name, whatever the case.
         pub name: Option<String>,
-        /// Its description.
+        /// Description of the security group.
         pub description: Option<String>,
-        /// Whose it is.
+        /// Project that owns the security group.
         pub project_id: Option<String>,
         /// Words it has or has not.
         #[serde(flatten)]
@@ -112,7 +112,7 @@ request! {
 
     /// What rules can be narrowed by.
     pub struct SecurityGroupRuleFilter {
-        /// Its group.
+        /// Security group of the rule.
         pub security_group_id: Option<Id<SecurityGroup>>,
         /// Of ports of this group.
         pub remote_group_id: Option<Id<SecurityGroup>>,

@@ -15,13 +15,13 @@ use crate::service::Service;
 model! {
     /// A trunk.
     pub struct Trunk {
-        /// Its id.
+        /// Id of the trunk.
         pub id: Id<Trunk>,
         /// Its name, which other trunks may have too.
         pub name: String,
-        /// For people.
+        /// Description of the trunk.
         pub description: String,
-        /// Whose it is.
+        /// Project that owns the trunk.
         pub project_id: String,
         /// The port that carries the others.
         pub port_id: Id<Port>,
@@ -42,7 +42,7 @@ pub struct SubPort {
     pub port_id: Id<Port>,
     /// `vlan`.
     pub segmentation_type: String,
-    /// Its number.
+    /// Segmentation id of the subport.
     pub segmentation_id: u32,
 }
 
@@ -51,9 +51,9 @@ request! {
     pub struct NewTrunk {
         /// The port that carries the others.
         pub port_id: Id<Port>,
-        /// Its name.
+        /// Name of the trunk.
         pub name: String,
-        /// For people.
+        /// Description of the trunk.
         pub description: Option<String>,
     }
 
