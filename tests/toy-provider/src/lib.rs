@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use capstan_controller::{Client, Code, Env, Runtime};
-use capstan_provider_kit::definitions::{
-    cluster_version, definition, labels, machine_version, template_version,
+use capstan_provider_kit::{
+    Capacity, Finding, Inventory, MachineModel, OpenedProvider, Provider, RunningProvider, definitions as crd,
 };
-use capstan_provider_kit::{Capacity, Finding, Inventory, OpenedProvider, Provider, RunningProvider};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use futures::future::{BoxFuture, ready};
 use serde_json::Value;
@@ -35,7 +34,7 @@ pub mod code {
 #[derive(Clone, Default)]
 pub struct Toy(Arc<AtomicU64>);
 
-const LABELS: [(&str, &str); 3] = labels("infrastructure-toy", "v1beta1");
+const LABELS: [(&str, &str); 3] = crd::labels("infrastructure-toy", "v1beta1");
 
 impl Provider for Toy {
     fn name(&self) -> &'static str {
@@ -48,9 +47,9 @@ impl Provider for Toy {
 
     fn definitions(&self) -> Vec<Value> {
         vec![
-            definition::<ToyCluster>(&LABELS, cluster_version::<ToyCluster>(Vec::new())),
-            definition::<ToyMachine>(&LABELS, machine_version::<ToyMachine>()),
-            definition::<ToyMachineTemplate>(&LABELS, template_version::<ToyMachineTemplate>()),
+            crd::definition::<ToyCluster>(&LABELS, crd::cluster_version::<ToyCluster>(Vec::new())),
+            crd::definition::<ToyMachine>(&LABELS, crd::machine_version::<ToyMachine>()),
+            crd::definition::<ToyMachineTemplate>(&LABELS, crd::template_version::<ToyMachineTemplate>()),
         ]
     }
 
@@ -65,6 +64,10 @@ impl Provider for Toy {
     fn open<'a>(&'a self, matches: &'a ArgMatches, _: &'a Env) -> BoxFuture<'a, OpenedProvider> {
         let running: Arc<dyn RunningProvider> = Arc::new(self.clone());
         Box::pin(ready(Ok(matches.get_flag("toy").then_some(running))))
+    }
+
+    fn model(&self) -> Option<MachineModel> {
+        Some(MachineModel { kind: "ToyMachine", provider_id_prefix: "toy:///", size: |_| None })
     }
 
     fn capacity(&self) -> Option<&dyn Capacity> {

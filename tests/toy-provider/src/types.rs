@@ -7,13 +7,9 @@ use capstan_provider_kit::{InitializationStatus, infrastructure};
 
 object!(ToyCluster, "infrastructure.cluster.x-k8s.io" / "v1beta1", "ToyCluster", "toyclusters", Namespaced);
 object!(ToyMachine, "infrastructure.cluster.x-k8s.io" / "v1beta1", "ToyMachine", "toymachines", Namespaced);
-object!(
-    ToyMachineTemplate,
-    "infrastructure.cluster.x-k8s.io" / "v1beta1",
-    "ToyMachineTemplate",
-    "toymachinetemplates",
-    Namespaced
-);
+object! {
+    ToyMachineTemplate, "infrastructure.cluster.x-k8s.io" / "v1beta1", "ToyMachineTemplate", "toymachinetemplates", Namespaced
+}
 infrastructure!(cluster ToyCluster);
 infrastructure!(machine ToyMachine);
 
