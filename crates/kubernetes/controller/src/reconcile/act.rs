@@ -97,7 +97,7 @@ impl<C: Controller> Reconcile<'_, C> {
         Ok(())
     }
 
-    /// Records a failed effect. Returns whether the reconcile may continue.
+    /// Records a failed effect. That of a required one fails the reconcile, others are only reported.
     fn note_failure(&mut self, step: Planned<C::Call>, error: EffectError, now: Timestamp) {
         let error = match error {
             EffectError::Failed(error) => {
