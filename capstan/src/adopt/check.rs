@@ -11,7 +11,7 @@ use crate::apply::title;
 /// What to do about objects that are not in the source.
 const EXPORT: &str = "export it too, with `clusterctl move --to-directory` or `kubectl get -o yaml`";
 
-/// What the checks need.
+/// Input of the checks.
 pub struct Checked<'a> {
     pub source: &'a Objects,
     /// The objects of the cluster.

@@ -23,7 +23,7 @@ const NOT_MODELLED: [&str; 4] = [
     "names of new machines",
 ];
 
-/// What a change would do.
+/// Effects of a change.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {

@@ -72,7 +72,7 @@ pub fn parse(text: &str) -> Result<Tree, TemplateError> {
     Ok(Tree { root, defined: parser.defined })
 }
 
-/// What ended a list of nodes.
+/// Action that ended a list of nodes.
 enum End {
     Else,
     End,

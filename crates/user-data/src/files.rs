@@ -13,7 +13,6 @@ const LARGEST: usize = 16 * 1024 * 1024;
 pub struct File {
     /// Where, from the root.
     pub path: String,
-    /// What is in it.
     pub content: Vec<u8>,
     /// Permissions.
     pub mode: u32,

@@ -28,7 +28,7 @@ pub type Failed = String;
 const COMPRESSED: usize = 4 * 1024 * 1024;
 const TEXT: usize = 16 * 1024 * 1024;
 
-/// What user data is.
+/// Formats of user data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum UserData {
     /// There is none.
@@ -43,9 +43,8 @@ pub enum UserData {
 
 /// User data as it was read, with what cloud-init warns of.
 pub struct Parsed {
-    /// What it is.
     pub data: UserData,
-    /// What cloud-init warns of.
+    /// Warnings that cloud-init would log.
     pub warnings: Vec<String>,
 }
 

@@ -23,7 +23,7 @@ pub struct Link {
     pub since: Option<Time>,
 }
 
-/// What blocks.
+/// A part that blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {

@@ -28,7 +28,7 @@ pub struct Suite {
     pub smoke: bool,
 }
 
-/// What a suite compares with.
+/// A peer that a suite compares with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     Kubernetes,

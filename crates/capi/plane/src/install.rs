@@ -16,7 +16,7 @@ pub enum InstallError {
     #[error("the definition {name} could not be {done}")]
     Refused {
         name: String,
-        /// What was tried.
+        /// Operation that failed.
         done: &'static str,
         source: ApiError,
     },

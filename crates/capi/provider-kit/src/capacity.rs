@@ -71,7 +71,7 @@ pub struct PlannedMachine {
     pub failure_domain: String,
     /// It does not exist yet.
     pub new: bool,
-    /// Its infrastructure object.
+    /// Infrastructure object of the cluster.
     pub infrastructure: Arc<Value>,
 }
 

@@ -80,7 +80,7 @@ pub struct Instance {
 pub enum InstancePhase {
     /// Executing its user data.
     Booting,
-    /// Its user data has finished.
+    /// User data has finished.
     Running,
     /// Powered off: a reason and a message.
     Off(&'static str, &'static str),

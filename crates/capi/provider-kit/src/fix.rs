@@ -12,7 +12,7 @@ pub struct Failure<'a> {
     pub cluster: &'a str,
     /// The Machine that the failing object belongs to.
     pub machine: Option<&'a str>,
-    /// What that Machine belongs to.
+    /// MachineDeployment or control plane of the Machine.
     pub group: Option<MachineGroup<'a>>,
 }
 

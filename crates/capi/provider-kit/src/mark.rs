@@ -9,7 +9,7 @@ pub fn of(meta: &ObjectMeta, annotation: &str) -> String {
     meta.annotations.get(annotation).unwrap_or(&meta.uid).clone()
 }
 
-/// Whose a thing is.
+/// Ownership of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// Ours by its mark.

@@ -130,7 +130,7 @@ pub struct Extensions {
 #[derive(Default)]
 struct KeptResponses {
     by_request: HashMap<Digested, (Timestamp, Arc<Value>)>,
-    /// Their length as JSON.
+    /// Length of the settings as JSON.
     bytes: usize,
 }
 
@@ -170,7 +170,7 @@ impl Extensions {
         Self::default()
     }
 
-    /// Which handlers a server has.
+    /// Discovers the handlers of a server.
     pub async fn discover(&self, config: &ExtensionConfig) -> Result<Vec<ExtensionHandler>, String> {
         let name = config.metadata.name.as_str();
         let failed = |why: String| format!("failed to discover extension {name:?}: {why}");

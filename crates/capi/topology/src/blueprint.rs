@@ -8,7 +8,7 @@ use capstan_capi_types::core::ClusterClass;
 use capstan_capi_types::core::cluster_class::{MachineDeploymentClass, MachinePoolClass};
 use capstan_capi_types::core::topology::Topology;
 
-/// What a cluster is made from.
+/// ClusterClass and templates of a cluster.
 #[derive(Debug, Clone)]
 pub struct Blueprint {
     pub class: Arc<ClusterClass>,

@@ -116,7 +116,7 @@ pub(crate) fn serve(server: &ServerParts, head: &request::Parts, endpoint: &str,
     }
 }
 
-/// What checks are about.
+/// State that the checks evaluate.
 struct State<'a> {
     store: Health,
     startup: &'a Startup,

@@ -89,7 +89,7 @@ pub struct Event {
     #[serde(rename = "requestURI")]
     pub request_uri: String,
     pub verb: String,
-    /// Who was authenticated.
+    /// The authenticated user.
     pub user: UserInfo,
     /// As whom the request was handled, if the user impersonates somebody.
     #[serde(skip_serializing_if = "Option::is_none")]

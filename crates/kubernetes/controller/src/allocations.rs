@@ -13,7 +13,7 @@ thread_local! {
     static COUNT: Cell<Allocations> = const { Cell::new(Allocations { calls: 0, bytes: 0 }) };
 }
 
-/// What a thread has allocated.
+/// Bytes that a thread has allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocations {
     pub calls: usize,

@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer};
 /// Who can do something about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// Whoever wrote the manifest.
+    /// The author of the manifest.
     User,
-    /// Whoever runs the cloud.
+    /// The cloud's operator.
     Cloud,
     /// The workload cluster or a machine of it.
     Cluster,

@@ -23,7 +23,7 @@ use crate::{ApiError, Code, Decision, Intent, Look, View, Watches};
 pub trait Controller: Send + Sync + Sized + 'static {
     /// The controller's name: in metrics, logs, events and as field manager.
     const NAME: &'static str;
-    /// What it reconciles.
+    /// The kind that the controller reconciles.
     type Kind: Object + PartialEq;
     /// What it saw beside its own object.
     type Seen: Send + Sync;
@@ -167,7 +167,7 @@ pub enum Resolution {
     DidNotHappen,
     /// Not known yet. Nothing is done for the object until it is.
     NotYetKnown {
-        /// What the look-up waits for.
+        /// What the look-up waits for, for the condition.
         reason: String,
     },
 }

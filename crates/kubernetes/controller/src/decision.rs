@@ -26,7 +26,7 @@ pub struct Decision<C: Controller> {
     /// Events to record. An event accompanies a change: if this decision changes nothing, none is
     /// recorded.
     pub notes: Vec<Note>,
-    /// What it waits for.
+    /// What the object waits for; reported in its conditions.
     pub waits: Vec<Wait>,
     /// Requeue after this time at the latest, even if nothing happens.
     pub look_again: Option<Duration>,

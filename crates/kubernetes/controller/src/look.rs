@@ -32,7 +32,6 @@ pub struct Failure<K> {
     pub effect: String,
     /// The call, if it was one.
     pub call: Option<K>,
-    /// What went wrong.
     pub error: Error,
     /// When it first failed.
     pub since: Timestamp,

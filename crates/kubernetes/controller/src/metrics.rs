@@ -70,7 +70,7 @@ impl Ending {
     }
 }
 
-/// What one queue does.
+/// Metrics of one queue.
 #[derive(Debug, Default)]
 pub struct QueueMetrics(Mutex<QueueNumbers>);
 
@@ -129,7 +129,7 @@ impl QueueNumbers {
     }
 }
 
-/// What one controller does.
+/// Metrics of one controller.
 #[derive(Debug, Default)]
 struct ControllerNumbers {
     endings: BTreeMap<&'static str, u64>,

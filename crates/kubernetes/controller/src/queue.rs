@@ -35,7 +35,7 @@ pub enum Priority {
     Initial,
     /// Something it depends on changed.
     Normal,
-    /// Its desired state changed.
+    /// The desired state changed.
     Urgent,
 }
 

@@ -13,7 +13,7 @@ pub enum WorkloadError {
     /// It has no kubeconfig yet.
     #[error("cluster {0} has no kubeconfig yet")]
     NoKubeconfig(Key),
-    /// Its kubeconfig is invalid.
+    /// The kubeconfig is invalid.
     #[error("the kubeconfig of cluster {cluster} cannot be used: {why}")]
     BadKubeconfig { cluster: Key, why: String },
     /// It does not answer.

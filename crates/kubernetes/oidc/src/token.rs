@@ -9,7 +9,7 @@ const MAX: usize = 64 * 1024;
 
 /// A parsed token, of whatever issuer.
 pub struct Token<'a> {
-    /// What is signed.
+    /// Signed part of the token.
     pub message: &'a str,
     pub signature: Vec<u8>,
     pub algorithm: String,

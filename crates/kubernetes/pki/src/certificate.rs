@@ -18,7 +18,7 @@ const LEAF_DAYS: i32 = 365;
 /// Certificates are valid from a little before they are made: clocks differ.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a leaf certificate says.
+/// Subject and use of a leaf certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leaf {
     /// A server reached under these host names and addresses.

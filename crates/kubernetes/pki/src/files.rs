@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::PkiError;
 
-/// Who may read a file.
+/// Permissions of a file.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
     Owner,

@@ -41,7 +41,6 @@ pub enum PkiError {
     /// A file cannot be read or written.
     #[error("cannot access {path}", path = path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -52,9 +51,8 @@ pub enum PkiError {
         path = path.display()
     )]
     Lost {
-        /// Which.
         path: PathBuf,
-        /// What else can be done.
+        /// Advice for the user.
         advice: &'static str,
     },
     /// TLS cannot be set up.

@@ -30,7 +30,7 @@ pub enum WatchEvent {
         uid: Box<str>,
         /// The version of the deletion, which is also in the object.
         resource_version: u64,
-        /// Its last state as JSON.
+        /// Last state of the object as JSON.
         object: Bytes,
     },
     /// All events up to a version have been sent.

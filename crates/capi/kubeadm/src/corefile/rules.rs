@@ -10,7 +10,7 @@ type Release = (u16, u16, u16);
 /// Later than every release.
 const EVER: Release = (u16::MAX, 0, 0);
 
-/// What happens to an option.
+/// How a migration changes an option.
 enum Fate {
     Dropped,
     FirstArgument,

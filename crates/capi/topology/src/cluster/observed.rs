@@ -55,7 +55,7 @@ pub enum DeletionHook {
     Blocks(HookAnswer),
 }
 
-/// What applying would change.
+/// Changes that an apply would make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Difference {
     /// Labels, annotations or owners.

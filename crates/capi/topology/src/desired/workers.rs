@@ -29,7 +29,7 @@ pub fn reference(intent: &Intent) -> ContractVersionedObjectReference {
 pub(super) struct Group<'a> {
     pub cluster: &'a Cluster,
     pub kind: WorkersKind,
-    /// Its name in the topology.
+    /// Name in the topology.
     pub topology: &'a str,
 }
 

@@ -112,7 +112,7 @@ wire! {
 }
 
 choice! {
-    /// What a failed call means.
+    /// Effect of a failed call.
     pub enum FailurePolicy {
         /// The call counts as answered.
         Ignore = "Ignore",

@@ -37,7 +37,7 @@ macro_rules! hooks {
 }
 
 hooks! {
-    /// Which handlers a server has.
+    /// Lists the handlers of a server.
     Discovery,
     GeneratePatches,
     ValidateTopology,

@@ -19,7 +19,6 @@ use crate::quota::{Amounts, Headroom};
 /// A machine that somebody may order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prospect {
-    /// What its object says.
     pub spec: CloudStackMachineSpec,
     /// The Kubernetes version that it shall run.
     pub version: String,
@@ -34,7 +33,7 @@ pub struct OrderOutlook {
     pub error: Option<CloudError>,
 }
 
-/// What the cloud says.
+/// Results of checking orders against the cloud.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
     /// What is left of the limits of the account or project, or why that is not known.

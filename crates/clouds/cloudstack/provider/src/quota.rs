@@ -71,7 +71,7 @@ impl fmt::Display for Exceeded {
 pub struct Headroom {
     /// What was left when the cloud was asked; `None` if it does not report it.
     quota: Option<Quota>,
-    /// What others ordered since.
+    /// Amounts that others ordered since.
     taken: Amounts,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Refusal {
     pub attempts: u32,
     /// When the last one was.
     pub at: Time,
-    /// What CloudStack said.
+    /// CloudStack's error message.
     pub message: String,
 }
 

@@ -23,7 +23,7 @@ pub struct Removal {
     pub others: Vec<Leftover>,
 }
 
-/// What became of it.
+/// Result of a removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Virtual machines that are gone, or on their way out.
@@ -32,7 +32,7 @@ pub struct Removed {
     pub networks: usize,
     /// Other things that are gone.
     pub others: Vec<LeftoverKind>,
-    /// What is still there, and why.
+    /// Resources that still exist, with the reason.
     pub kept: Vec<(Thing, String)>,
 }
 

@@ -62,9 +62,7 @@ impl LeftoverKind {
 /// Something beside machines and networks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leftover {
-    /// What it is.
     pub kind: LeftoverKind,
-    /// Which.
     pub thing: Thing,
     /// Id of the machine that it leads to.
     pub machine: Option<String>,

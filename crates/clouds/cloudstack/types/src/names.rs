@@ -83,9 +83,9 @@ pub fn isolated_network_object_of(cluster: &str, network: &str, failure_domain: 
 pub struct GroupOwner<'a> {
     /// Kind of the machines' owner.
     pub kind: &'a str,
-    /// Its name.
+    /// Name of the owner.
     pub name: &'a str,
-    /// Its identity.
+    /// Uid of the owner.
     pub uid: &'a str,
 }
 

@@ -22,7 +22,7 @@ const FEATURES: [(&str, &str); 5] = [
     ("/proc/sys/net/bridge/bridge-nf-call-iptables", "br_netfilter (modprobe br_netfilter)"),
 ];
 
-/// What is checked of a host.
+/// Requirements of a host.
 #[derive(Debug, Clone)]
 struct HostFacts {
     is_root: bool,

@@ -37,7 +37,7 @@ pub(crate) const CATALOG: Duration = Duration::from_secs(600);
 
 /// A project in a region of a cloud.
 pub(crate) struct Project {
-    /// Its id in Keystone.
+    /// Id in Keystone.
     pub id: String,
     networks: Listing<Network>,
     subnets: Listing<Subnet>,

@@ -26,14 +26,13 @@ pub(super) enum Flow {
     Stop,
 }
 
-/// What phases work on.
+/// Input and decision of the phases.
 pub(super) struct Round<'a> {
     pub settings: &'a Settings,
     pub look: &'a Look<Clusters>,
     pub decision: Decision<Clusters>,
     /// The objects, once all validations have passed.
     pub generated: Option<Generated>,
-    /// What the CNI waits for.
     pub cni: Pending,
 }
 

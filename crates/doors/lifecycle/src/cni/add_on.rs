@@ -15,7 +15,7 @@ use crate::generate::metadata;
 use crate::names::{self, annotation};
 use crate::types::Cluster;
 
-/// What the manifests are in.
+/// Secrets or ConfigMaps with parts of the manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// Number of ConfigMaps.

@@ -179,7 +179,7 @@ fn settings(cilium: Option<&Cilium>) -> Option<String> {
     (!fields.is_empty()).then(|| fields.join(", "))
 }
 
-/// What a cluster gets.
+/// The CNI of a cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub network: Network,

@@ -21,7 +21,7 @@ const RETRY: SignedDuration = SignedDuration::from_secs(30);
 /// How long rendering may take.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is rendered.
+/// Chart and values to render.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
     pub chart: Chart,

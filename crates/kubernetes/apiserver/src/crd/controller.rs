@@ -127,7 +127,7 @@ impl Definitions {
     }
 }
 
-/// Which names a definition gets.
+/// Names that a definition is accepted with.
 struct NamesVerdict {
     accepted: Map<String, Value>,
     /// The reason, and the name that another definition has.

@@ -41,7 +41,7 @@ const DRY_RUN_PORT: i64 = 32768;
 const TAKEN_ADDRESS: &str = "provided IP is already allocated";
 const TAKEN_PORT: &str = "provided port is already allocated";
 
-/// What Services have.
+/// IPs and ports that are allocated to Services.
 #[derive(Default)]
 struct Taken {
     /// Whether the store was read.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::chain::Chain;
 use super::files::rotated;
 
-/// What a whole log consists of.
+/// Summary of a verified log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Files that were read, oldest first.

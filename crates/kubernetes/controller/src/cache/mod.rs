@@ -30,7 +30,7 @@ use capstan_object::{Object, ObjectMeta};
 
 use crate::client::Weight;
 
-/// What a cache can hold.
+/// A kind that a cache can hold.
 pub trait Cached: Send + Sync + Sized + 'static {
     fn meta(&self) -> &ObjectMeta;
     /// Parses an object as the API sends it.

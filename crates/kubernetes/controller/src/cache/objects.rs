@@ -20,7 +20,7 @@ const LONGEST_REASON: usize = 512;
 /// What an entry for an object that cannot be read takes, beside its texts.
 const UNREADABLE: usize = 256;
 
-/// What happened to an object.
+/// A change of an object.
 pub struct Change<T> {
     /// To which.
     pub key: Key,
@@ -38,7 +38,7 @@ impl<T> Change<T> {
         self.new.as_ref().or(self.old.as_ref())
     }
 
-    /// What it was and what it is.
+    /// The old and the new object.
     pub fn both(&self) -> impl Iterator<Item = &Arc<T>> {
         self.old.iter().chain(self.new.iter())
     }

@@ -3,7 +3,7 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-/// Which part of a collection.
+/// Options of a list.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
     /// Label selector.
@@ -71,7 +71,7 @@ pub enum Patch {
     Strategic(Value),
     /// Server-side apply.
     Apply {
-        /// What the field manager wants.
+        /// Applied configuration of the field manager.
         body: Value,
         /// Take fields from other managers.
         force: bool,
@@ -93,7 +93,7 @@ impl Patch {
     }
 }
 
-/// What becomes of dependents.
+/// Deletion propagation: what happens to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
     /// The object goes at once, dependents after it.

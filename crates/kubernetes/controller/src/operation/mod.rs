@@ -27,7 +27,7 @@ pub const OPERATION: &str = "capstan.dev/operation";
 /// Annotation with how long steps of earlier operations took.
 pub const HISTORY: &str = "capstan.dev/operation-history";
 
-/// What was asked for.
+/// The requested operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Intention {
     /// Something is made.
@@ -46,7 +46,7 @@ pub enum Intention {
     Change,
 }
 
-/// What stands in the way.
+/// The error or condition that blocks an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockedBy {
@@ -65,7 +65,7 @@ pub struct BlockedBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {
-    /// What was asked for.
+    /// The requested operation.
     pub intention: Intention,
     /// The generation of the object that asked.
     pub generation: i64,
@@ -77,9 +77,9 @@ pub struct Operation {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
-    /// Its steps, in order.
+    /// Steps in order.
     pub steps: Vec<Step>,
-    /// What stands in the way now.
+    /// The current blocker, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
 }

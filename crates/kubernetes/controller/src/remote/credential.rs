@@ -76,7 +76,7 @@ pub(super) enum CredentialError {
     Useless(String, &'static str),
 }
 
-/// What is presented now.
+/// The current credential.
 #[derive(Clone, Default)]
 pub(super) struct Credential {
     /// Value of the `Authorization` header.
@@ -107,7 +107,7 @@ impl Credentials {
         Self { source, env: env.clone(), held: Mutex::default() }
     }
 
-    /// What to present now.
+    /// The current credential; runs the plugin if it has expired.
     pub async fn current(&self) -> Result<Arc<Credential>, CredentialError> {
         let mut held = self.held.lock().await;
         if let Some(credential) = &held.credential

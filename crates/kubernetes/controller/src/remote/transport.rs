@@ -104,7 +104,7 @@ impl Remote {
         Self { windows, ..self }
     }
 
-    /// What to present now.
+    /// The current credential.
     pub(super) async fn credential(&self) -> io::Result<Arc<Credential>> {
         self.credentials.current().await.map_err(io::Error::other)
     }

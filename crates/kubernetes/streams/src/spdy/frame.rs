@@ -24,7 +24,7 @@ pub(super) enum Reset {
     FlowControl = 7,
 }
 
-/// What the other side says.
+/// A frame of the peer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     /// Opens a stream.
@@ -33,7 +33,6 @@ pub(crate) enum Frame {
         id: u32,
         /// Whether the sender will send nothing on it.
         fin: bool,
-        /// What it is for.
         headers: Headers,
     },
     /// Bytes of a stream, or a part of a longer frame.

@@ -21,7 +21,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Its state, if it answers.
+    /// State of the workload cluster, if it is reachable.
     pub fn reached(&self) -> Option<&WorkloadState> {
         match self {
             Self::Reached(reached) => Some(reached),

@@ -52,7 +52,7 @@ pub struct Seen {
     pub owner: Owner,
 }
 
-/// What is asked of the cloud.
+/// A call to CloudStack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum GroupCall {

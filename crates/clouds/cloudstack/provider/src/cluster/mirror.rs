@@ -32,7 +32,7 @@ const EXTERNAL: &str = "ExternalManaged";
 /// A machine of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
-    /// Its id in CloudStack.
+    /// Id in CloudStack.
     pub id: String,
     pub control_plane: bool,
 }
@@ -64,7 +64,7 @@ impl Record {
     }
 }
 
-/// What is asked of the cloud.
+/// A call to CloudStack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum MirrorCall {

@@ -21,7 +21,7 @@ use crate::code;
 use crate::error::CloudError;
 use crate::isolated_network::is_tier_of;
 
-/// What the cloud has of it.
+/// Zone and network of a failure domain, as CloudStack reports them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZoneAndNetwork {
     pub zone: Zone,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::observe::ObservedNetwork;
 use super::{NetworkOrder, VpcOrder};
 
-/// What is asked of the cloud.
+/// A call to CloudStack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum NetworkCall {
@@ -46,7 +46,7 @@ pub enum NetworkCall {
     },
     /// Put tags on the network or an address.
     Tag {
-        /// Which.
+        /// Id of the tagged resource.
         id: String,
         /// Whether the id is that of an address.
         address: bool,
@@ -55,7 +55,7 @@ pub enum NetworkCall {
     },
     /// Take a tag off the network or an address.
     Untag {
-        /// Which.
+        /// Id of the tagged resource.
         id: String,
         /// Whether the id is that of an address.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -90,14 +90,14 @@ pub enum NetworkCall {
     Open {
         address: String,
         port: u16,
-        /// Who.
+        /// Source that is admitted.
         cidr: String,
     },
     /// Let somebody in to a routed network.
     OpenRouted {
         network: String,
         port: u16,
-        /// Who.
+        /// Source that is admitted.
         cidr: String,
         /// To which of its addresses.
         to: String,

@@ -17,7 +17,7 @@ use crate::code;
 use crate::error::CloudError;
 use crate::quota::Amounts;
 
-/// What is ordered next.
+/// The resource that is ordered next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Network,

@@ -42,18 +42,18 @@ const FRESH: Duration = Duration::from_secs(60);
 /// The access list of tiers that are made here. By default CloudStack lets nothing in or out of a tier.
 pub(super) const ALLOW: &str = "default_allow";
 
-/// What the cloud has.
+/// Observed state of the network in CloudStack.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedNetwork {
     pub network: Option<Network>,
     pub addresses: Vec<PublicIpAddress>,
     /// Rules on them.
     pub rules: Vec<LoadBalancerRule>,
-    /// Those of them that lead to machines; asked where a rule may be somebody else's.
+    /// Rules that lead to machines; read where a rule may have another owner.
     pub serving: BTreeSet<String>,
-    /// What lets packets in.
+    /// Ingress firewall rules.
     pub openings: Vec<FirewallRule>,
-    /// What lets packets out.
+    /// Egress firewall rules.
     pub exits: Vec<FirewallRule>,
     /// A free address, where one has to be chosen.
     pub free: Option<IpAddr>,
@@ -75,7 +75,7 @@ pub struct ObservedNetwork {
     pub owner: Owner,
 }
 
-/// What a call changed.
+/// The resources that a call changed.
 #[derive(Debug)]
 pub(super) enum Change {
     Network(Option<Box<Network>>),

@@ -29,20 +29,19 @@ const TIER_OFFERING: &str = "DefaultIsolatedNetworkOfferingForVpcNetworks";
 #[serde(rename_all = "camelCase")]
 pub struct NetworkOrder {
     pub zone: ZoneId,
-    /// What it can do.
     pub offering: NetworkOfferingId,
     /// What people are shown, and the mark that it is ours.
     pub text: String,
     /// The VPC that it becomes a tier of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vpc: Option<VpcId>,
-    /// Its access list, as a tier.
+    /// Access list of a VPC tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acl: Option<AclId>,
-    /// Its gateway; any if none.
+    /// Gateway; CloudStack chooses one if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
-    /// Its netmask; any if none.
+    /// Netmask; CloudStack chooses one if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netmask: Option<String>,
     /// Prefix length of a routed network, which CloudStack chooses the addresses of.

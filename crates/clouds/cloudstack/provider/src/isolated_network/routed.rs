@@ -53,7 +53,7 @@ pub(super) fn size(spec: &CloudStackIsolatedNetworkSpec) -> Result<u8, CloudErro
     })
 }
 
-/// What lets packets in and out.
+/// Observes the routing firewall rules.
 pub(super) async fn observe(
     network: &Network,
     observed: &mut ObservedNetwork,

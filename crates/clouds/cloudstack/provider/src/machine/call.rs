@@ -20,7 +20,7 @@ use crate::clouds::{Access, Clouds};
 use crate::code;
 use crate::error::{CloudError, failed};
 
-/// What is asked of the cloud.
+/// A call to CloudStack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum MachineCall {
@@ -45,7 +45,7 @@ pub enum MachineCall {
     },
     /// Delete the data disk of a machine that somebody else destroyed.
     DeleteDisk {
-        /// Its id.
+        /// Id of the volume.
         disk: VolumeId,
     },
     /// Have the load balancer lead to it.
@@ -81,7 +81,7 @@ pub enum MachineCall {
     OpenFirewall {
         address: String,
         port: u16,
-        /// Who.
+        /// Sources that are admitted.
         cidrs: Vec<String>,
     },
     /// Let nobody in by a rule any more.

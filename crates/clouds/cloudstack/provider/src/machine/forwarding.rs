@@ -19,18 +19,18 @@ pub struct AddressRules {
     pub forwarded: Vec<PortForwardingRule>,
     /// Load balancers.
     pub balanced: Option<Vec<LoadBalancerRule>>,
-    /// What lets packets in.
+    /// Firewall rules of the address; none if they were not asked for.
     pub openings: Option<Vec<FirewallRule>>,
 }
 
-/// Which rules have to be known.
+/// Rules that the decision needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
     /// On this address.
     pub address: String,
     /// Load balancers too.
     pub balanced: bool,
-    /// What lets packets in too.
+    /// Whether firewall rules are needed too.
     pub openings: bool,
 }
 

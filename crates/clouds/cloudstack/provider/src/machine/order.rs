@@ -33,7 +33,6 @@ pub struct Order {
     pub zone: ZoneId,
     /// Processors and memory.
     pub offering: ServiceOfferingId,
-    /// What it is made from.
     pub template: TemplateId,
     /// Networks; the first is the default.
     pub networks: Vec<Interface>,
@@ -52,7 +51,7 @@ pub struct Order {
     /// The account or project, unless it is that of the keys.
     #[serde(default, skip_serializing_if = "Owner::is_caller")]
     pub owner: Owner,
-    /// What it boots with.
+    /// Reference to the boot data, not its content.
     pub boot_data: BootDataRef,
     /// Boot data travels compressed.
     pub gzip: bool,

@@ -11,7 +11,7 @@ use super::{Seen, decide, placement};
 pub(super) struct Missing {
     /// One word for conditions.
     pub reason: &'static str,
-    /// What, in words.
+    /// Description of the obstacle.
     pub what: String,
     /// The affinity group, if it has to be made first.
     pub group: Option<Box<CloudStackAffinityGroup>>,

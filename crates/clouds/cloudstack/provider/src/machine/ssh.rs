@@ -28,7 +28,7 @@ pub(crate) const SSH: u16 = 22;
 /// How often rules that cannot be deleted are tried before the machine goes without.
 const TRIES: u32 = 3;
 
-/// What was observed for SSH.
+/// Observed rules of SSH forwarding.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SshRules {
     /// Rules on the address.
@@ -51,7 +51,7 @@ fn is_wanted(seen: &Seen) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-/// Who may come in.
+/// Sources that may connect.
 fn sources(seen: &Seen) -> Vec<String> {
     seen.infrastructure.as_ref().map_or_else(|| vec![EVERYBODY.to_owned()], |cluster| allowed(cluster))
 }

@@ -43,14 +43,14 @@ impl MachineTemplates {
 pub struct Offered {
     /// Processors and memory.
     pub offering: Option<ServiceOffering>,
-    /// What is on the root disk.
+    /// Template of the root disk.
     pub template: Option<Template>,
 }
 
 /// What was seen beside the CloudStackMachineTemplate; `None` if there was nothing to ask, or nobody.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// What the cloud offers.
+    /// Offerings and templates of the cloud.
     pub offered: Option<Result<Offered, CloudError>>,
 }
 

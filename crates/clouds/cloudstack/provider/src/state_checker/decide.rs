@@ -14,7 +14,7 @@ type Decision = capstan_controller::Decision<StateCheckers>;
 /// A machine that runs so long without its Node is replaced; CAPC's limit.
 const WITHOUT_NODE: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a machine is like.
+/// Health of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     /// It runs and its Node has joined.

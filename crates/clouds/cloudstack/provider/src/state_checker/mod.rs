@@ -25,7 +25,6 @@ pub struct StateCheckers;
 pub struct Seen {
     /// The machine that is watched.
     pub machine: Option<Arc<CloudStackMachine>>,
-    /// Its Machine.
     pub owner: Option<Arc<Machine>>,
 }
 

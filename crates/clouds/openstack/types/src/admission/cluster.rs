@@ -94,7 +94,7 @@ fn validate_subnets(new: &[SubnetSpec], old: &[SubnetSpec], errors: &mut Vec<Fie
     }
 }
 
-/// What may change at any time.
+/// Clears the mutable fields.
 fn forget_changeable(spec: &mut OpenStackClusterSpec) {
     spec.identity_ref = OpenStackIdentityReference::default();
     spec.bastion = None;

@@ -18,7 +18,7 @@ fn annotation_of<'a>(cluster: &Cluster, current: &'a Current, key: &str) -> Opti
     first.annotations.get(key).map(String::as_str)
 }
 
-/// What was written last.
+/// The record of the last apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record<'a> {
     /// Of what the manifests are made from.
