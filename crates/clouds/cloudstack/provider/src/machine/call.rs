@@ -49,15 +49,9 @@ pub enum MachineCall {
         disk: VolumeId,
     },
     /// Have the load balancer lead to it.
-    Attach {
-        rule: String,
-        id: String,
-    },
+    Attach { rule: String, id: String },
     /// Have the load balancer lead to it no longer.
-    Detach {
-        rule: String,
-        id: String,
-    },
+    Detach { rule: String, id: String },
     /// Have a port of the address lead to its SSH.
     Forward {
         address: String,
@@ -85,10 +79,7 @@ pub enum MachineCall {
         cidrs: Vec<String>,
     },
     /// Let nobody in by a rule any more.
-    CloseFirewall {
-        address: String,
-        rule: String,
-    },
+    CloseFirewall { address: String, rule: String },
 }
 
 impl Call for MachineCall {
