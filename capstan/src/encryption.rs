@@ -304,7 +304,7 @@ fn rotate(args: &RotateArgs) -> Result<()> {
     let mut file = match &source {
         Source::KeyFile(path) if path.exists() => KeyFile::open(path)?,
         Source::KeyFile(path) => bail!(
-            "{} does not exist: capstan encryption enable --data-dir {} makes the first key",
+            "{} does not exist: capstan encryption enable --data-dir {} creates the first key",
             path.display(),
             dir.display()
         ),
@@ -342,11 +342,11 @@ fn reencrypt(args: &DirectoryArgs) -> Result<()> {
     let dir = &args.data_dir;
     expect_store(dir)?;
     let Some(encryption) = args.encryption.existing(dir)? else {
-        bail!("{} has no keys: capstan encryption enable makes them", dir.display());
+        bail!("{} has no keys: capstan encryption enable creates them", dir.display());
     };
     let before = usage(&RealDisk::shared(dir), Some(&encryption))?;
     print_line(&format!(
-        "1/3 {} values to encrypt anew: {} in clear text, {} with earlier keys",
+        "1/3 {} values to re-encrypt: {} in clear text, {} with earlier keys",
         before.plain + before.outdated,
         before.plain,
         before.outdated

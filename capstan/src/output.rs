@@ -12,10 +12,10 @@ use serde::Serialize;
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Human-readable
     #[default]
     Text,
-    /// For people; all columns and whole messages
+    /// Human-readable; all columns and complete messages
     Wide,
     /// One KIND/NAME per line
     Name,

@@ -183,7 +183,7 @@ async fn serve(
         (None, None) => Path::new("."),
     };
     if args.new_token_key {
-        Pki::replace_lost_token_key(&dir.join("pki")).context("no key for tokens could be made")?;
+        Pki::replace_lost_token_key(&dir.join("pki")).context("no key for tokens could be created")?;
     }
     let env = Env::system();
     let assembly = match args.api_only {

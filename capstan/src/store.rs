@@ -118,7 +118,7 @@ fn init(dir: &Path) -> Result<()> {
     }
     create(dir, None)?;
     print_line(&format!(
-        "{shown}: an empty store was created beside the keys\nnext: capstan server --data-dir {shown}"
+        "{shown}: an empty store was created next to the keys\nnext: capstan server --data-dir {shown}"
     ))
 }
 
@@ -138,7 +138,7 @@ fn save(args: &SalvageArgs) -> Result<Exit> {
                 .err()
                 .map_or_else(|| "are missing".to_owned(), |error| format!("cannot be used ({error})"));
             print_line(&format!(
-                "keys: those in {}/pki {why}; new ones are made, and clients need new kubeconfigs",
+                "keys: those in {}/pki {why}; new ones are created, and clients need new kubeconfigs",
                 dir.display()
             ))?;
             Pki::ephemeral(Env::system()).keys()?

@@ -66,7 +66,7 @@ fn refuse_changed(members: &[(KindName, Value)], cluster: &Key, record: &Record)
     if !new.is_empty() || machines.len() != record.machines {
         let what = match new.as_slice() {
             [] => format!("{} of its {} machines are left", machines.len(), record.machines),
-            new => format!("{} came after the import", new.join(", ")),
+            new => format!("{} was created after the import", new.join(", ")),
         };
         bail!(
             "cluster {} cannot be given back: {what}: `clusterctl move` moves it to another management cluster in its current state",
@@ -120,7 +120,7 @@ async fn remove_all(management: &Management, cluster: &Key) -> Result<()> {
         remove(&management.client, &others.iter().map(target).collect::<Vec<_>>()).await?;
     }
     bail!(
-        "cluster {}: objects appear again while they are removed; it stays locked: repeat the rollback",
+        "cluster {}: objects are created again while they are removed; it is still locked: repeat the rollback",
         cluster.name
     )
 }
@@ -148,6 +148,6 @@ mod tests {
         let deleted = check(&[machine("a", true)]).expect_err("refused");
         assert!(deleted.contains("1 of its 2 machines are left"), "{deleted}");
         let replaced = check(&[machine("a", true), machine("new", false)]).expect_err("refused");
-        assert!(replaced.contains("Machine/new came after the import"), "{replaced}");
+        assert!(replaced.contains("Machine/new was created after the import"), "{replaced}");
     }
 }

@@ -41,7 +41,7 @@ pub async fn unlock(args: &Args, management: &Management, name: &str) -> Result<
     if !plan.is_empty() && !args.accept_changes {
         report.finish()?;
         bail!(
-            "cluster {name} stays locked: the plan has changes: --accept-changes takes over and carries them out"
+            "cluster {name} is still locked: the plan has changes: --accept-changes takes over and carries them out"
         );
     }
     if !args.dry_run {
@@ -52,7 +52,7 @@ pub async fn unlock(args: &Args, management: &Management, name: &str) -> Result<
     }
     let done = if args.dry_run { "would be managed" } else { "is managed" };
     let sentence =
-        format!("cluster {name} {done} here; its objects in the old management cluster stay paused");
+        format!("cluster {name} {done} here; its objects in the old management cluster are still paused");
     report.record(action(name, "unlocked", args.dry_run, sentence))?;
     report.finish()?;
     Ok(Exit::Done)

@@ -75,7 +75,7 @@ pub fn cni(file: &Path, cluster: &str, namespace: &str) -> Result<String> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("--cni: cannot read {}", file.display()))?;
     if text.len() > LARGEST {
-        bail!("--cni: {} is longer than 1 MiB, which a ConfigMap cannot hold", file.display());
+        bail!("--cni: {} is longer than 1 MiB, the limit of a ConfigMap", file.display());
     }
     read(&text).with_context(|| format!("--cni: {}", file.display()))?;
     let name = format!("{cluster}-cni");

@@ -199,7 +199,7 @@ fn not_ready(course: &Preview) -> Vec<String> {
         ));
     }
     if !course.idle && warnings.is_empty() {
-        warnings.push("the simulation does not settle: something is retried again and again".to_owned());
+        warnings.push("the simulation does not settle: some operation is retried without end".to_owned());
     }
     warnings
 }

@@ -175,7 +175,7 @@ impl Part {
         }
     }
 
-    /// The condition of a controller that makes the same change again and again.
+    /// The condition of a controller that repeats the same change.
     pub(crate) fn not_settled(&self) -> Option<&Condition> {
         self.conditions.condition(SETTLED).filter(|settled| !settled.is_true())
     }

@@ -43,7 +43,7 @@ pub struct BootData {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BootDataError {
     /// The Secret is not the version that the order refers to.
-    #[error("Secret {0} changed after the order was decided; the machine is ordered anew")]
+    #[error("Secret {0} changed after the order was decided; the machine is ordered again")]
     Stale(Key),
     /// The Secret is missing or has no boot data.
     #[error("{0}")]

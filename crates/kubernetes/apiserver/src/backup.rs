@@ -193,7 +193,7 @@ fn read_head(input: &mut dyn Read) -> Result<(u32, Vec<u8>), BackupError> {
         return Err(BackupError::Newer { found: format });
     }
     if format == 0 || length > MAX_KEYS {
-        return Err(BackupError::Damaged("its head makes no sense"));
+        return Err(BackupError::Damaged("its header is invalid"));
     }
     let mut keys = vec![0; length as usize];
     let mut checksum = [0; 32];
@@ -207,7 +207,7 @@ fn read_head(input: &mut dyn Read) -> Result<(u32, Vec<u8>), BackupError> {
 
 fn parse_keys(json: &[u8]) -> Result<Keys, BackupError> {
     let keys: Keys =
-        serde_json::from_slice(json).map_err(|_| BackupError::Damaged("its keys make no sense"))?;
+        serde_json::from_slice(json).map_err(|_| BackupError::Damaged("its keys are invalid"))?;
     keys.check()?;
     Ok(keys)
 }

@@ -87,7 +87,7 @@ async fn service_range(parts: &Arc<ServerParts>, range: ServiceRange) -> Result<
         let stored = &stored["spec"]["cidrs"];
         tracing::warn!(
             %stored, configured = range,
-            "the ServiceCIDR kubernetes has another range than configured, and stays"
+            "the ServiceCIDR kubernetes has another range than configured, and is kept"
         );
         return Ok(());
     }

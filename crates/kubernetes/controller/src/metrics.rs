@@ -214,7 +214,7 @@ impl Metrics {
         simple(
             "capstan_reconcile_not_settled_total",
             "counter",
-            "Reconciles given up because they made the same change again and again",
+            "Reconciles given up because they repeated the same change",
             |n| n.not_settled,
         );
         simple("controller_runtime_active_workers", "gauge", "Reconciles under way", |n| n.active);

@@ -26,7 +26,7 @@ pub enum KeyFileError {
     #[error("the key file {} can be read by others (mode {mode:o}): chmod o= it", path.display())]
     Open { path: PathBuf, mode: u32 },
     #[error(
-        "{} was not made by capstan: add a key before the first one yourself, restart the server, then run capstan \
+        "{} was not created by capstan: add a key before the first one yourself, restart the server, then run capstan \
          encryption reencrypt",
         path.display()
     )]

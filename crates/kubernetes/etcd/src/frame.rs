@@ -32,7 +32,7 @@ pub enum NotOneMessage {
     TooLarge(usize),
     #[error("the message is compressed")]
     Compressed,
-    #[error("there is not exactly one whole message")]
+    #[error("expected exactly one complete message")]
     Framing,
     #[error("the message cannot be decoded: {0}")]
     Content(#[from] prost::DecodeError),

@@ -67,7 +67,7 @@ async fn answer_all(stream: impl Stream + 'static, service: Arc<dyn Service>) {
         .serve_connection(TokioIo::new(stream), answering)
         .await;
     if let Err(error) = served {
-        tracing::debug!(%error, "a client of etcd went away");
+        tracing::debug!(%error, "a client of etcd disconnected");
     }
 }
 

@@ -124,7 +124,7 @@ pub enum OpenError {
         expected: u64,
     },
     /// A file has the identity of another store.
-    #[error("{file} belongs to another store than the files beside it: put the right file back, or {ADVICE}")]
+    #[error("{file} belongs to another store than the files next to it: restore the right file, or {ADVICE}")]
     Foreign {
         /// The file name.
         file: String,

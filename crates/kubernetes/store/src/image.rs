@@ -204,7 +204,7 @@ pub(crate) fn read<D>(input: &mut dyn Read, reader: &mut Reader<'_>) -> Result<S
         if block_checksum(seed(&header), &head[..8], &payload) != stored {
             return Err(damaged("a block's checksum is wrong"));
         }
-        loader.load(&payload, reader).ok_or_else(|| damaged("a block's content makes no sense"))?;
+        loader.load(&payload, reader).ok_or_else(|| damaged("a block's content is invalid"))?;
         offset += (head.len() + payload.len()) as u64;
         if loader.complete {
             break;

@@ -36,7 +36,7 @@ const UNKNOWN: &str = "unknown";
 
 /// The connection broke before a reply came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the connection was lost before a reply came")]
+#[error("the connection was lost before a reply was received")]
 pub struct ConnectionLost;
 
 /// There is no such account, or no such machine.

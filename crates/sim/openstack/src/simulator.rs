@@ -28,7 +28,7 @@ const LARGEST_BODY: usize = 64 << 20;
 
 /// The connection broke before a reply came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the connection was lost before a reply came")]
+#[error("the connection was lost before a reply was received")]
 pub struct ConnectionLost;
 
 /// There is no such server.

@@ -66,7 +66,7 @@ async fn serve(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), Prov
     })?;
     let address = api.local_addr()?;
     terminal.print(&format!(
-        "simulated machines live here until this ends; use them with --simulator-url http://{address}"
+        "simulated machines run here until this process ends; use them with --simulator-url http://{address}"
     ))?;
     let served = capstan_sim_site::serve(site.clone(), api, terminal.stopped());
     tokio::join!(served, site.serve(endpoints, terminal.stopped()));

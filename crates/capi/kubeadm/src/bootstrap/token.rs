@@ -162,7 +162,7 @@ fn token_secret(id: &str, secret: &str, expires: Time) -> Secret {
         ("usage-bootstrap-signing", "true".to_owned()),
         ("usage-bootstrap-authentication", "true".to_owned()),
         ("auth-extra-groups", GROUP.to_owned()),
-        ("description", "made by capstan for a machine that joins".to_owned()),
+        ("description", "created by capstan for a joining machine".to_owned()),
     ];
     let key = secret_key(id);
     Secret {

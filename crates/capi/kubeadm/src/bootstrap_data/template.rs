@@ -159,7 +159,7 @@ fn parse(
             _ => nodes.push(Node::Print(expression(&action)?)),
         }
     }
-    if inside { Err("a choice is not ended".to_owned()) } else { Ok((nodes, None)) }
+    if inside { Err("unterminated if".to_owned()) } else { Ok((nodes, None)) }
 }
 
 fn choice(pieces: &mut std::vec::IntoIter<Piece>, with: bool, condition: &str) -> Result<Node, String> {
@@ -399,7 +399,7 @@ mod tests {
             ("{{ .x | printf }}", "| is not supported"),
             ("{{ $a }}", "$ is not supported"),
             ("{{ printf \"%s\" }}", "\"printf\" is not supported"),
-            ("{{ if .x }}", "a choice is not ended"),
+            ("{{ if .x }}", "unterminated if"),
             ("{{ end }}", "unexpected {{ end }}"),
             ("{{ .x", "an action is not closed"),
             ("{{ }}", "an action is empty"),

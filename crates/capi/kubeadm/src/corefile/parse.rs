@@ -62,14 +62,14 @@ impl Corefile {
             1 => {
                 let index = self.servers.len().checked_sub(1);
                 let index =
-                    index.ok_or(MigrateError::Malformed("a plugin stands outside of a server block"))?;
+                    index.ok_or(MigrateError::Malformed("a plugin is outside of a server block"))?;
                 let plugins = &mut self.servers[index].plugins;
                 plugins.push(Plugin { name, args, options: Vec::new() });
                 *last = Some((index, plugins.len() - 1));
             }
             2 => {
                 let (server, plugin) =
-                    last.ok_or(MigrateError::Malformed("an option stands outside of a plugin"))?;
+                    last.ok_or(MigrateError::Malformed("an option is outside of a plugin"))?;
                 self.servers[server].plugins[plugin].options.push(Setting { name, args });
             }
             _ => {}

@@ -207,8 +207,8 @@ fn unbalanced_braces_are_tolerated() {
     for (before, after) in [
         ("}\na", Ok("")),
         ("a {\np {\no {\ndeep\n}\n}\n}", Ok("a {\n    p {\n        o\n    }\n}\n")),
-        ("{\np", Err(MigrateError::Malformed("a plugin stands outside of a server block"))),
-        ("a {\n{\no", Err(MigrateError::Malformed("an option stands outside of a plugin"))),
+        ("{\np", Err(MigrateError::Malformed("a plugin is outside of a server block"))),
+        ("a {\n{\no", Err(MigrateError::Malformed("an option is outside of a plugin"))),
         ("", Ok("")),
     ] {
         assert_eq!(migrate(before, "1.14.4", "1.14.6"), after.map(str::to_owned), "{before:?}");

@@ -53,7 +53,7 @@ pub(super) async fn desired(
             return Ok(Err(failed(controller, cluster, &what, error)?));
         }
     }
-    Ok(Err(Observed::Failed("the patches of the ClusterClass ask extensions too often".to_owned())))
+    Ok(Err(Observed::Failed("the patches of the ClusterClass call extensions too often".to_owned())))
 }
 
 async fn answer(

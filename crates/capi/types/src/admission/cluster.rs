@@ -111,7 +111,7 @@ fn validate_topology(
     if !features.cluster_topology {
         errors.push(FieldError::forbidden(
             TOPOLOGY,
-            "nothing here makes clusters of a ClusterClass; set spec.infrastructureRef and spec.controlPlaneRef instead",
+            "clusters of a ClusterClass are not supported by this server; set spec.infrastructureRef and spec.controlPlaneRef instead",
         ));
         return;
     }

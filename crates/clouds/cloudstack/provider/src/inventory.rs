@@ -116,7 +116,7 @@ async fn compare(clouds: &Clouds, client: &Client, namespace: &str) -> Result<Dr
                     how: DifferenceKind::Unknown,
                     what,
                     place,
-                    says: format!("its account cannot be looked at: {why}"),
+                    says: format!("its account cannot be read: {why}"),
                 });
             }
         }

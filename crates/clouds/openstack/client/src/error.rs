@@ -156,7 +156,7 @@ pub enum ErrorKind {
     #[error("{0} entries match where one was expected")]
     Several(usize),
     /// A list that does not end, or not within what is read of one.
-    #[error("the list does not end: {0}")]
+    #[error("the list has too many pages: {0}")]
     Endless(&'static str),
 }
 

@@ -50,7 +50,7 @@ capstan_controller::codes! {
         "a resource in OpenStack has a name that this cluster needs and belongs to another management cluster",
         "use another name or namespace for the cluster, or another project";
     APPLICATION_CREDENTIAL = "E-OS-APP-CREDENTIAL", User,
-        "the application credential of a cluster cannot be made, was deleted or has expired",
+        "the application credential of a cluster cannot be created, was deleted or has expired",
         "if it was deleted, delete the Secret CLUSTER-workload-cloud-config and another is made; to make one, identityRef needs a password or an unrestricted application credential";
     IMAGE_IMPORT = "E-OS-IMAGE-IMPORT", User,
         "an image could not be downloaded, or cannot be used",

@@ -213,7 +213,7 @@ async fn compare(clouds: &Clouds, client: &Client, namespace: &str) -> Result<Dr
             Err(why) => {
                 unknown = true;
                 let what = format!("OpenStackCluster/{}", cluster.metadata.name);
-                let says = format!("its project cannot be looked at: {why}");
+                let says = format!("its project cannot be read: {why}");
                 found.insert(Difference { how: DifferenceKind::Unknown, what, place, says });
                 continue;
             }

@@ -165,7 +165,7 @@ async fn credentials(clouds: &Clouds, client: &Client) -> Vec<Finding> {
         let silent = |why: String| {
             Finding::bad(
                 format!("OpenStack does not answer at the auth_url of Secret {secret}: {why}"),
-                "start its services, or correct the network between them and this host; clusters stay as they are meanwhile",
+                "start its services, or correct the network between them and this host; clusters are not changed meanwhile",
             )
         };
         findings.push(match client.get::<Secret>(&secret).await {

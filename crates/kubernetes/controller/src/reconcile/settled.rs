@@ -1,4 +1,4 @@
-//! The mark on an object whose reconcile makes the same change again and again.
+//! The mark on an object whose reconcile repeats the same change.
 //!
 //! It is an annotation, so `capstan why` and `doctor` find it on any API server. The next reconcile that settles removes it.
 

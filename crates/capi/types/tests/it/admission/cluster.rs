@@ -142,7 +142,7 @@ fn clusters_with_a_class() {
     assert_eq!(
         errors_of(CORE, "Cluster", &with_topology(), None, &Features::UPSTREAM),
         [
-            "spec.topology: Forbidden: nothing here makes clusters of a ClusterClass; set spec.infrastructureRef and spec.controlPlaneRef instead"
+            "spec.topology: Forbidden: clusters of a ClusterClass are not supported by this server; set spec.infrastructureRef and spec.controlPlaneRef instead"
         ]
     );
     assert_eq!(

@@ -54,7 +54,7 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     }
     record_domains(look, cluster, decision);
     let unready = wanted.iter().find_map(|domain| match object_of(look, domain, cluster) {
-        None => Some((domain, "it is being made".to_owned())),
+        None => Some((domain, "it is being created".to_owned())),
         Some(object) if object.status.ready => None,
         Some(object) => Some((domain, said(&object.status.conditions))),
     });

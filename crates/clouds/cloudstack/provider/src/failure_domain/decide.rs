@@ -93,7 +93,7 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
                     look,
                     decision,
                     "WaitingForNetwork",
-                    "the network is looked after".to_owned(),
+                    "the network is being reconciled".to_owned(),
                 );
             }
         };

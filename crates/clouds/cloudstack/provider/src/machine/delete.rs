@@ -183,7 +183,7 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         if look.result_of(&call).is_none()
             && failure_of(look, &call).is_none_or(|failure| failure.attempts < 3)
         {
-            ready(look, decision, False, reason::DELETING, "it is taken out of the load balancer");
+            ready(look, decision, False, reason::DELETING, "it is removed from the load balancer");
             decision.call(call);
             return;
         }
@@ -199,7 +199,7 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
     match ssh::ending(look, vm) {
         Ending::Nothing => {}
         Ending::Calls(calls) => {
-            ready(look, decision, False, reason::DELETING, "its port for SSH is given back");
+            ready(look, decision, False, reason::DELETING, "its port for SSH is released");
             for call in calls {
                 decision.call(call);
             }

@@ -197,7 +197,7 @@ fn serve(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state: 
         }
         (None, false) => {
             let message = format!(
-                "the pool has given {taken} addresses and may give no more: raise spec.maxIPs, add preallocated addresses, or \
+                "the pool has allocated {taken} addresses, its maximum: raise spec.maxIPs, add preallocated addresses, or \
                  delete claims; claims that wait: {}",
                 shortened(&waiting, SHOWN)
             );

@@ -272,7 +272,7 @@ impl fmt::Display for Limit {
             Self::Headers => f.write_str("the headers of an answer are too long"),
             Self::Answer(most) => write!(f, "an answer is longer than {}", mib(most)),
             Self::Event(most) => write!(f, "an event of a watch is longer than {}", mib(most)),
-            Self::Decoded(most) => write!(f, "an answer takes more than {} once decoded", mib(most)),
+            Self::Decoded(most) => write!(f, "a decoded response exceeds {}", mib(most)),
             Self::Pages(most) => write!(f, "a list has more than {most} pages"),
             Self::Server(most) => write!(f, "its answers in flight hold more than {}", mib(most)),
             Self::Process(most) => {

@@ -63,7 +63,7 @@ pub(crate) fn certificates(
             Err(error) => impossible("make a certificate", &error),
         });
     }
-    let message = "Cluster certificates are being made";
+    let message = "Cluster certificates are being created";
     status::set(
         decision,
         look,
