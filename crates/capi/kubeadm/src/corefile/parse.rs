@@ -61,8 +61,7 @@ impl Corefile {
             }
             1 => {
                 let index = self.servers.len().checked_sub(1);
-                let index =
-                    index.ok_or(MigrateError::Malformed("a plugin is outside of a server block"))?;
+                let index = index.ok_or(MigrateError::Malformed("a plugin is outside of a server block"))?;
                 let plugins = &mut self.servers[index].plugins;
                 plugins.push(Plugin { name, args, options: Vec::new() });
                 *last = Some((index, plugins.len() - 1));

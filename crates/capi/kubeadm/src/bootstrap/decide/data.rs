@@ -120,7 +120,11 @@ impl Step<'_> {
         }
         if bootstrap_data::uses_token(&join) && self.look.seen.token == TokenState::Missing {
             decision.then(Effect::Call(token_call(self.settings, self.look, self.cluster)));
-            status::no_data(decision, self.look, "Waiting for the bootstrap token to be created in the cluster");
+            status::no_data(
+                decision,
+                self.look,
+                "Waiting for the bootstrap token to be created in the cluster",
+            );
             return Ok(());
         }
         let version = &self.machine.spec.version;
