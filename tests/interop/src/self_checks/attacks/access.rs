@@ -27,7 +27,7 @@ pub const ALL: &[Attempt] = &[
     },
     Attempt {
         name: "impersonation",
-        expected: "nobody impersonates without the verb, whatever the headers",
+        expected: "no impersonation without the verb, whatever the headers",
         run: |target| Box::pin(impersonation(target)),
     },
     Attempt {

@@ -51,7 +51,7 @@ pub const ALL: &[Attempt] = &[
     },
     Attempt {
         name: "HTTP/2 window of zero",
-        expected: "responses that nobody reads are bounded",
+        expected: "responses that are not read are bounded",
         run: |target| Box::pin(flood(target, zero_window)),
     },
 ];
