@@ -25,7 +25,8 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// Whether `word` is reserved by CEL's grammar.
-pub(crate) fn is_reserved(word: &str) -> bool {
+#[must_use]
+pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 

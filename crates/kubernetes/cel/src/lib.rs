@@ -36,7 +36,7 @@ pub use cost::CostRange;
 pub use decl::{DeclType, Field, ListKind};
 pub use env::Env;
 pub use error::{CompileError, EvalError};
-pub use escape::{escape, unescape};
+pub use escape::{escape, is_reserved, unescape};
 pub use library::Opaque;
 pub use library::authorization::{AccessAuthorizer, AccessDecision, AccessQuestion, AccessSubject};
 pub use library::regex::compile as compile_regex;
