@@ -14,6 +14,28 @@ pub struct Flavor {
     pub template: &'static str,
 }
 
+/// A template of `templates/<cloud>`, of a provider in `crates/clouds/<cloud>/provider`: the default, or one by name.
+#[macro_export]
+macro_rules! flavor {
+    ($cloud:literal) => {
+        $crate::flavor!(in "/cluster-template.yaml", $cloud, "")
+    };
+    ($cloud:literal, $name:literal) => {
+        $crate::flavor!(in concat!("/cluster-template-", $name, ".yaml"), $cloud, $name)
+    };
+    (in $file:expr, $cloud:literal, $name:literal) => {
+        $crate::Flavor {
+            name: $name,
+            template: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../../../templates/",
+                $cloud,
+                $file
+            )),
+        }
+    };
+}
+
 /// A field of the credentials Secret.
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialField {

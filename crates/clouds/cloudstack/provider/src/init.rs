@@ -14,7 +14,7 @@ use capstan_object::ObjectMeta;
 use capstan_provider_kit::proposal::{self, CLUSTER_NAME, KUBERNETES_VERSION, OfferedSize};
 use capstan_provider_kit::{
     Amount, Answers, Choice, CredentialField, CredentialValues, Finding, Flavor, ProviderError, Question,
-    Secret, Surveyor,
+    Secret, Surveyor, flavor,
 };
 use futures::future::BoxFuture;
 
@@ -40,27 +40,14 @@ const NEEDED: [&str; 6] = [
     "createTags",
 ];
 
-macro_rules! flavor {
-    ($name:literal, $file:literal) => {
-        Flavor {
-            name: $name,
-            template: include_str!(concat!(
-                "../../../../../templates/cloudstack/cluster-template",
-                $file,
-                ".yaml"
-            )),
-        }
-    };
-}
-
 pub(crate) const FLAVORS: &[Flavor] = &[
-    flavor!("", ""),
-    flavor!("affinity", "-affinity"),
-    flavor!("autoscale", "-autoscale"),
-    flavor!("disk-offering", "-disk-offering"),
-    flavor!("kube-vip", "-kube-vip"),
-    flavor!("project", "-project"),
-    flavor!("ssh", "-ssh"),
+    flavor!("cloudstack"),
+    flavor!("cloudstack", "affinity"),
+    flavor!("cloudstack", "autoscale"),
+    flavor!("cloudstack", "disk-offering"),
+    flavor!("cloudstack", "kube-vip"),
+    flavor!("cloudstack", "project"),
+    flavor!("cloudstack", "ssh"),
 ];
 
 const FIELDS: &[CredentialField] = &[

@@ -13,7 +13,7 @@ use capstan_openstack_types::v1beta2::OpenStackIdentityReference;
 use capstan_provider_kit::proposal::{self, OfferedSize};
 use capstan_provider_kit::{
     Answers, Choice, CredentialField, CredentialValues, Finding, Flavor, ProviderError, Question, Secret,
-    Surveyor, within_patience,
+    Surveyor, flavor, within_patience,
 };
 use futures::future::BoxFuture;
 
@@ -31,28 +31,15 @@ const CONTROL_PLANE: &str = "OPENSTACK_CONTROL_PLANE_MACHINE_FLAVOR";
 const WORKERS: &str = "OPENSTACK_NODE_MACHINE_FLAVOR";
 const ZONE: &str = "OPENSTACK_FAILURE_DOMAIN";
 
-macro_rules! flavor {
-    ($name:literal, $file:literal) => {
-        Flavor {
-            name: $name,
-            template: include_str!(concat!(
-                "../../../../../templates/openstack/cluster-template",
-                $file,
-                ".yaml"
-            )),
-        }
-    };
-}
-
 pub(crate) const FLAVORS: &[Flavor] = &[
-    flavor!("", ""),
-    flavor!("bastion", "-bastion"),
-    flavor!("boot-from-volume", "-boot-from-volume"),
-    flavor!("dual-stack", "-dual-stack"),
-    flavor!("existing-network", "-existing-network"),
-    flavor!("kube-vip", "-kube-vip"),
-    flavor!("multi-az", "-multi-az"),
-    flavor!("without-lb", "-without-lb"),
+    flavor!("openstack"),
+    flavor!("openstack", "bastion"),
+    flavor!("openstack", "boot-from-volume"),
+    flavor!("openstack", "dual-stack"),
+    flavor!("openstack", "existing-network"),
+    flavor!("openstack", "kube-vip"),
+    flavor!("openstack", "multi-az"),
+    flavor!("openstack", "without-lb"),
 ];
 
 const FIELDS: &[CredentialField] =
