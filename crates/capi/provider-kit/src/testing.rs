@@ -1,53 +1,18 @@
 //! Helpers for tests of decisions.
 
-use std::sync::Arc;
-
 use capstan_capi_types::core::{Cluster, Machine};
-use capstan_controller::{Controller, Decision, Effect, Look};
+use capstan_controller::{Controller, Decision};
 use capstan_object::{Condition, Conditions as _, ObjectMeta};
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::Infrastructure;
 
-/// The time of tests.
-///
-/// # Panics
-///
-/// Never: the value is in range.
-#[expect(clippy::expect_used, reason = "a constant within range")]
-pub fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
-
-/// A look at an object at [`now`].
-pub fn look<C: Controller>(object: C::Kind, seen: C::Seen) -> Look<C> {
-    Look::new(Arc::new(object), seen, now())
-}
+pub use capstan_controller::testing::{calls, effects, look, now};
 
 /// The object with a deletion timestamp.
 pub fn deleted<T: capstan_object::Object>(mut object: T) -> T {
     object.metadata_mut().deletion_timestamp = Some(now().into());
     object
-}
-
-/// The decided calls.
-///
-/// # Panics
-///
-/// If there are other effects than calls.
-#[expect(clippy::panic, reason = "for tests")]
-pub fn calls<C: Controller>(decision: &Decision<C>) -> Vec<C::Call> {
-    let call = |effect: &Effect<C::Call>| match effect {
-        Effect::Call(call) => call.clone(),
-        other => panic!("no call: {}", other.summary()),
-    };
-    decision.effects.iter().map(|planned| call(&planned.effect)).collect()
-}
-
-/// Summaries of all effects.
-pub fn effects<C: Controller>(decision: &Decision<C>) -> Vec<String> {
-    decision.effects.iter().map(|planned| planned.effect.summary()).collect()
 }
 
 /// The decided `Ready` condition.

@@ -40,6 +40,8 @@ mod queue;
 mod reconcile;
 mod remote;
 mod runtime;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod trace;
 mod view;
 mod watches;

@@ -5,17 +5,14 @@ use capstan_capi_types::core::{
     APIEndpoint, Cluster, ClusterAvailabilityGate, ClusterPhase, ConditionPolarity, Machine,
     MachineDeployment, label,
 };
+use capstan_controller::testing::effects;
 use capstan_controller::{Controller, Decision, Effect, Health, KindName, Look, NoCall};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::contract::{ContractVersion, External, Lookup};
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("a moment")
-}
+use crate::testing::at;
 
 fn cluster() -> Cluster {
     let mut cluster = Cluster { metadata: ObjectMeta::named("n", "c"), ..Cluster::default() };
@@ -78,10 +75,6 @@ fn condition<'a>(
     let condition =
         decision.object.status.conditions.condition(kind).unwrap_or_else(|| panic!("no condition {kind}"));
     (condition.status, &condition.reason, &condition.message)
-}
-
-fn effects(decision: &Decision<ClusterController>) -> Vec<String> {
-    decision.effects.iter().map(|planned| planned.effect.summary()).collect()
 }
 
 fn deployment(name: &str, deleting: bool) -> Arc<MachineDeployment> {

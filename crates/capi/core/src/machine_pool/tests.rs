@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::machine_pool::FINALIZER;
 use capstan_capi_types::core::{Cluster, Machine, MachinePool, MachinePoolPhase, annotation, label};
+use capstan_controller::testing::effects;
 use capstan_controller::{Controller, Decision, Effect, KindName, Look, Patch};
 use capstan_object::{ConditionStatus, Conditions, ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
@@ -111,10 +112,6 @@ fn seen(ids: &[&str]) -> Observed {
 fn decided(pool: &MachinePool, seen: Observed) -> Decision<MachinePools> {
     let controller = MachinePools::new(crate::workload::Nodes::new());
     controller.decide(&Look::new(Arc::new(pool.clone()), seen, at(1000)))
-}
-
-fn effects(decision: &Decision<MachinePools>) -> Vec<String> {
-    decision.effects.iter().map(|planned| planned.effect.summary()).collect()
 }
 
 fn condition<'a>(decision: &'a Decision<MachinePools>, kind: &str) -> (ConditionStatus, &'a str, &'a str) {

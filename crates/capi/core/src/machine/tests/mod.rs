@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::machine::FINALIZER;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeletionStatus, MachinePhase, annotation, label};
+use capstan_controller::testing::effects;
 use capstan_controller::{
     Concluded, Controller, Decision, Effect, Failure, Health, KindName, Look, catalogue,
 };
@@ -130,10 +131,6 @@ fn condition<'a>(
     let condition =
         decision.object.status.conditions.condition(kind).unwrap_or_else(|| panic!("no condition {kind}"));
     (condition.status, &condition.reason, &condition.message)
-}
-
-fn effects(decision: &Decision<MachineController>) -> Vec<String> {
-    decision.effects.iter().map(|planned| planned.effect.summary()).collect()
 }
 
 /// A machine that ran and is being deleted.

@@ -1,13 +1,11 @@
 //! Decisions about CloudStackAffinityGroups, as a table.
 
-use std::sync::Arc;
-
 use capstan_cloudstack_client::model::AffinityGroup;
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackAffinityGroup;
-use capstan_controller::{Decision, Effect, Look};
+use capstan_controller::Decision;
 use capstan_object::ObjectMeta;
-use jiff::Timestamp;
+use capstan_provider_kit::testing::{effects, look, now};
 use serde_json::json;
 
 use super::decide::decide;
@@ -19,12 +17,11 @@ fn decided(
     deleting: bool,
     group: Option<Result<Option<AffinityGroup>, CloudError>>,
 ) -> Decision<AffinityGroups> {
-    let now = Timestamp::from_second(1_000_000_000).expect("a moment");
     let mut object = CloudStackAffinityGroup { metadata: ObjectMeta::named("ns", "g"), ..Default::default() };
     object.metadata.finalizers.push(names::finalizer::AFFINITY_GROUP.to_owned());
-    object.metadata.deletion_timestamp = deleting.then(|| now.into());
+    object.metadata.deletion_timestamp = deleting.then(|| now().into());
     object.spec.name = "G".to_owned();
-    decide(&Look::new(Arc::new(object), Seen { group, ..Seen::default() }, now))
+    decide(&look(object, Seen { group, ..Seen::default() }))
 }
 
 fn group() -> AffinityGroup {
@@ -44,8 +41,7 @@ fn a_group_is_made_recorded_and_deleted() {
     ];
     for (says, deleting, seen, call, ready, held) in rows {
         let decision = decided(deleting, Some(seen));
-        let called: Vec<String> =
-            decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect();
+        let called = effects(&decision);
         assert_eq!(called.first().map(String::as_str), call, "{says}");
         assert_eq!(decision.object.status.ready, ready, "{says}");
         assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{says}");

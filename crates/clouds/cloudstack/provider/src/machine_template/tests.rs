@@ -1,10 +1,7 @@
 //! Decisions about CloudStackMachineTemplates, as a table.
 
-use std::sync::Arc;
-
 use capstan_cloudstack_types::v1beta3::CloudStackMachineTemplate;
-use capstan_controller::Look;
-use jiff::Timestamp;
+use capstan_provider_kit::testing::look;
 use serde_json::{Value, json};
 
 use super::decide::decide;
@@ -34,8 +31,7 @@ fn the_capacity_is_the_offerings_or_where_that_leaves_it_open_the_machines() {
             offering: serde_json::from_value(offering).expect("an offering"),
             template: serde_json::from_value(template).expect("a template"),
         };
-        let now = Timestamp::from_second(1_000_000_000).expect("a moment");
-        let decision = decide(&Look::new(Arc::new(object), Seen { offered: Some(Ok(offered)) }, now));
+        let decision = decide(&look(object, Seen { offered: Some(Ok(offered)) }));
         assert_eq!(serde_json::to_value(&decision.object.status.capacity).expect("JSON"), capacity, "{says}");
         assert_eq!(decision.object.status.node_info.architecture, "arm64", "{says}");
     }
