@@ -6,6 +6,8 @@
 
 mod decide;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -13,10 +13,16 @@
 mod address_pairs;
 mod call;
 mod decide;
+#[cfg(test)]
+mod delete_tests;
 mod floating_ip;
 mod observe;
 mod observed;
 mod order;
+#[cfg(test)]
+mod order_tests;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

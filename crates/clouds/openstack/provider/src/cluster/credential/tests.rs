@@ -15,7 +15,7 @@ use super::observe::Held;
 use super::{CredentialState, Fresh, NEXT, ROTATION, Rotation, keep, wanted};
 use crate::cluster::OpenStackClusters;
 use crate::cluster::decide::{Decision, Plan};
-use crate::cluster::observe::{CloudState, Seen};
+use crate::cluster::observed::{CloudState, Seen};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
