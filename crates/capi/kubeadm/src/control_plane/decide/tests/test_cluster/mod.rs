@@ -23,6 +23,7 @@ use crate::control_plane::installed::{COMPONENTS, pod_name};
 use crate::control_plane::observed::{
     EtcdMember, EtcdState, InPlace, Observed, ObservedMachine, Workload, WorkloadState,
 };
+use crate::control_plane::rollout::candidate;
 use crate::testing::object;
 use capstan_capi_core::secret::Secret;
 
