@@ -28,8 +28,8 @@ use clouds::{
     openstack_capo, openstack_occm, openstack_real, openstack_replay, real_cluster,
 };
 use cluster_api::{
-    autoscaler, clusterctl, conversion_goldens, corefile_goldens, gitops, helm, kubeadm_accepts, manager, planner,
-    schema_diff, topology_diff, upstream,
+    autoscaler, clusterctl, conversion_goldens, corefile_goldens, gitops, helm, kubeadm_accepts, manager,
+    planner, schema_diff, topology_diff, upstream,
 };
 use first_use::{bad_day, demo, mend, picture, quick_start};
 use kubernetes::{

@@ -20,8 +20,8 @@ use crate::admission::{
 use crate::audit::Audit;
 use crate::auth::rbac::Rbac;
 use crate::auth::{
-    AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, StoredEntry, User,
-    bucket,
+    AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, StoredEntry,
+    User, bucket,
 };
 use crate::call::Call;
 use crate::config::Config;

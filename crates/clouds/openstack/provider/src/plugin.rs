@@ -9,8 +9,8 @@ use capstan_object::Key;
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
-    Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider, ProviderError,
-    ProviderVersions, RunningProvider, Secret, Surveyor, served, within_patience,
+    Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider,
+    ProviderError, ProviderVersions, RunningProvider, Secret, Surveyor, served, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;

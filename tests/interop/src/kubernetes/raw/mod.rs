@@ -182,7 +182,8 @@ impl Side {
 /// connection and named an earlier request as its last one.
 fn was_not_begun(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        let connect = cause.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|e| e.is_connect());
+        let connect =
+            cause.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|e| e.is_connect());
         let unsent = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
         let refused = cause.downcast_ref::<h2::Error>().is_some_and(|e| {
             e.is_remote() && (e.is_go_away() || e.reason() == Some(h2::Reason::REFUSED_STREAM))
