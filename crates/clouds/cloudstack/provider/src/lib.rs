@@ -59,7 +59,6 @@ pub use survey::{Leftover, LeftoverKind, Survey, Thing};
 
 /// Adds the provider's controllers.
 pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
-    clouds.set_pace(runtime.pace());
     runtime.add(CloudStackClusters::new(clouds.clone()));
     runtime.add(FailureDomains::new(clouds.clone()));
     runtime.add(IsolatedNetworks::new(clouds.clone()));

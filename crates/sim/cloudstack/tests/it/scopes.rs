@@ -5,6 +5,9 @@ use serde_json::json;
 use crate::filters::{are_refused, values};
 use crate::world::World;
 
+/// Parameters of a request.
+type Parameters<'a> = &'a [(&'a str, &'a str)];
+
 async fn domain(world: &World, account: &str) -> String {
     let found = world.get(account, "listAccounts", &[]).await;
     found.body["account"][0]["domainid"].as_str().unwrap().to_owned()
@@ -56,7 +59,7 @@ async fn things_of_projects_are_listed_for_their_members_and_for_root() {
         group.extend(more);
         world.done("alice", "createAffinityGroup", &group).await;
     }
-    let rows: [(&str, &[(&str, &str)], &[&str]); 5] = [
+    let rows: [(&str, Parameters, &[&str]); 5] = [
         ("alice", &[("projectid", "-1")], &["shared"]),
         ("alice", &[("projectid", "-1"), ("listall", "true")], &["own", "shared"]),
         ("dadmin", &[("projectid", "-1"), ("listall", "true")], &[]),
@@ -86,7 +89,7 @@ async fn networks_are_listed_by_rules_of_their_own() {
         ("projectid", &project),
     ];
     assert_eq!(world.get("alice", "createNetwork", &network).await.status, 200);
-    let rows: &[(&str, &[(&str, &str)], &[&str])] = &[
+    let rows: &[(&str, Parameters, &[&str])] = &[
         ("alice", &[("account", "bob")], &["mine"]),
         ("alice", &[("projectid", "-1")], &["mine", "ours"]),
         ("alice", &[("projectid", &project)], &["ours"]),
@@ -136,7 +139,7 @@ async fn addresses_of_a_network_that_is_gone_are_all_addresses() {
         json!({})
     );
     world.done("alice", "deleteNetwork", &[("id", &gone)]).await;
-    let rows: [(&str, &[(&str, &str)], usize); 7] = [
+    let rows: [(&str, Parameters, usize); 7] = [
         ("alice", &[("associatednetworkid", &gone)], 1),
         ("alice", &[("keyword", &address)], 1),
         ("alice", &[("keyword", "198.51.100.")], 0),
@@ -209,7 +212,10 @@ async fn machines_are_found_by_hypervisor_and_by_the_address_that_leads_to_them(
     assert_eq!(world.get("alice", command, &[("keyword", address)]).await.body, json!({}));
     let nat = [("ipaddressid", id), ("virtualmachineid", vm.as_str())];
     assert_eq!(world.get("alice", "enableStaticNat", &nat).await.status, 200);
-    assert_eq!(values(&world.get("alice", command, &[("keyword", address)]).await, "id"), [vm.clone()]);
+    assert_eq!(
+        values(&world.get("alice", command, &[("keyword", address)]).await, "id"),
+        std::slice::from_ref(&vm)
+    );
     assert_eq!(values(&world.get("alice", command, &[("hypervisor", "simulator")]).await, "id"), [vm]);
     assert_eq!(world.get("alice", command, &[("hypervisor", "KVM")]).await.body, json!({}));
 }

@@ -245,7 +245,9 @@ fn a_quota_that_is_exceeded_is_reported_with_its_code_and_the_order_is_tried_aga
 
 #[test]
 fn a_server_is_reported_as_nova_reports_it() {
-    let rows: [(&str, Option<&str>, ConditionStatus, &str, &str, Duration); 8] = [
+    /// Nova's state and task, the condition's status, reason and message, and when the server is read again.
+    type Row = (&'static str, Option<&'static str>, ConditionStatus, &'static str, &'static str, Duration);
+    let rows: [Row; 8] = [
         ("BUILD", Some("scheduling"), False, "InstanceNotReady", "the server is being built", POLL),
         ("ACTIVE", None, True, "InstanceReady", "", LOOK_AGAIN),
         ("ACTIVE", Some("rebooting"), True, "InstanceReady", "", POLL),
