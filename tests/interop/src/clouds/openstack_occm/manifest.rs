@@ -26,8 +26,9 @@ pub fn cluster(clouds_yaml: &str, port: u16) -> Result<Vec<Value>> {
         "stringData": {"clouds.yaml": clouds_yaml},
     })];
     for mut object in examples(&["cni.yaml", "openstack-cluster.yaml"])? {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let spec = &mut object["spec"];
-        match object["kind"].as_str().unwrap_or_default() {
+        match kind.as_str() {
             "OpenStackCluster" => {
                 ensure!(spec["identityRef"]["cloudName"] == TENANT, "the example has another cloud");
                 spec["apiServer"]["port"] = port.into();

@@ -34,8 +34,9 @@ impl Anywhere {
     pub fn objects(self, cloud: &CloudStack, endpoint: &str) -> Result<Vec<Value>> {
         let mut objects = examples(&["lifecycle-cluster.yaml"])?;
         for object in &mut objects {
+            let kind = object["kind"].as_str().context("an object without a kind")?.to_owned();
             let spec = &mut object["spec"];
-            match object["kind"].as_str().context("an object without a kind")? {
+            match kind.as_str() {
                 "Cluster" => {
                     spec["kubernetesVersion"] = minor(self.version).into();
                     spec["controlPlaneConfiguration"]["count"] = self.control_plane.into();
