@@ -311,7 +311,7 @@ fn recover(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     Ok(Answer::Object("volume", cloud.show_volume(key, true)))
 }
 
-/// A limit that was exceeded is told as a wrong parameter.
+/// A limit that is exceeded is reported as a wrong parameter.
 fn limit_exceeded(refused: ApiError) -> ApiError {
     ApiError::invalid(refused.text)
 }

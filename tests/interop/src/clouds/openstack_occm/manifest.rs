@@ -8,7 +8,7 @@ use crate::bed::openstack::TENANT;
 
 /// Kubernetes version of the cluster. The cloud has an image of it.
 pub const VERSION: &str = "v1.36.0";
-/// Name of the cluster, as the controller manager is told too, and its namespace.
+/// Name of the cluster, also in the configuration of the controller manager, and its namespace.
 pub const NAME: &str = "stacky";
 /// What the credential for the workload is kept in, and under which name.
 pub const CLOUD_CONFIG: (&str, &str) = ("stacky-workload-cloud-config", "cloud.conf");

@@ -6,7 +6,7 @@
 //! are MachineDeployments, one of them of a ClusterClass, and a MachinePool; machines are our simulated ones and those
 //! of simulated clouds.
 //!
-//! The program cannot be built from the Go proxy, which has no version of its module, so a run is told where it is.
+//! The program cannot be built from the Go proxy, which has no version of its module, so a run has a flag for its path.
 
 mod groups;
 mod manifest;

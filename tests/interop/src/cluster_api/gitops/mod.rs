@@ -63,12 +63,12 @@ pub async fn run(options: Options) -> Result<()> {
 
     let endpoint = format!("127.77.0.10:{}", free_port()?);
     let address = cloud.free_address().await?;
-    let mut story = Story { api, cloud, server, flux, repository, watcher, endpoint, address };
-    story.anywhere(&mut lap).await?;
-    story.plain(&mut lap).await?;
-    let left = story.cloud.leaks().await?;
+    let mut session = Session { api, cloud, server, flux, repository, watcher, endpoint, address };
+    session.anywhere(&mut lap).await?;
+    session.plain(&mut lap).await?;
+    let left = session.cloud.leaks().await?;
     ensure!(left.len() == initially, "left behind: {left:?}");
-    story.watcher.judge()?;
+    session.watcher.judge()?;
     lap.end("nothing is left, and nobody who waited was misled");
     workdir.passed();
     Ok(())
@@ -85,7 +85,7 @@ async fn credentials(api: &Api, cloud: &CloudStack) -> Result<()> {
 }
 
 /// The fleet and who drives it.
-struct Story {
+struct Session {
     api: Api,
     cloud: CloudStack,
     server: Server,
@@ -101,7 +101,7 @@ struct Story {
 /// Machines by name, with their versions.
 type Machines = BTreeMap<String, String>;
 
-impl Story {
+impl Session {
     async fn anywhere(&mut self, lap: &mut Lap) -> Result<()> {
         let one = Anywhere { control_plane: 1, workers: 1, version: OLD };
         let note = json!({"apiVersion": "v1", "kind": "ConfigMap",

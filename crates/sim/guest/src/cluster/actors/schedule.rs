@@ -22,8 +22,8 @@ pub(super) fn decide(snapshot: &Snapshot, out: &mut Decision) {
         let created = pod["metadata"]["creationTimestamp"].as_str();
         (Reverse(pod["spec"]["priority"].as_i64().unwrap_or(0)), created)
     });
-    let mut nodes: Vec<Place<'_>> =
-        snapshot.all("Node").map(|node| Place { node, room: Room::of(node) }).collect();
+    let mut nodes: Vec<Candidate<'_>> =
+        snapshot.all("Node").map(|node| Candidate { node, room: Room::of(node) }).collect();
     for pod in snapshot.all("Pod").filter(|pod| !has_ended(pod)) {
         let bound = node_name(pod).and_then(|on| nodes.iter_mut().find(|place| name(place.node) == on));
         if let Some(place) = bound {
@@ -51,7 +51,7 @@ fn is_pending(pod: &Value) -> bool {
 }
 
 /// A Node and what is free on it.
-struct Place<'a> {
+struct Candidate<'a> {
     node: &'a Value,
     room: Room,
 }
@@ -63,7 +63,7 @@ struct Refusal {
     unresolvable: bool,
 }
 
-impl Place<'_> {
+impl Candidate<'_> {
     /// Why it does not take the Pod: of the first check that fails.
     fn refusals(&self, pod: &Value, requests: &Requests) -> Vec<Refusal> {
         if let Some(reason) = refusal(pod, self.node) {
@@ -78,7 +78,7 @@ fn unschedulable(
     snapshot: &Snapshot,
     pod: &Value,
     requests: &Requests,
-    nodes: &[Place<'_>],
+    nodes: &[Candidate<'_>],
     out: &mut Decision,
 ) {
     let message = message(pod, requests, nodes);
@@ -96,7 +96,7 @@ fn unschedulable(
 type Counts = BTreeMap<String, usize>;
 
 /// What kube-scheduler says of a Pod that fits nowhere.
-fn message(pod: &Value, requests: &Requests, nodes: &[Place<'_>]) -> String {
+fn message(pod: &Value, requests: &Requests, nodes: &[Candidate<'_>]) -> String {
     if nodes.is_empty() {
         return "no nodes available to schedule pods".to_owned();
     }
@@ -237,7 +237,8 @@ mod tests {
             node("d", "2", json!({"unschedulable": true})),
         ];
         let pod = |cpu: &str| json!({"spec": {"containers": [{"resources": {"requests": {"cpu": cpu}}}]}});
-        let mut nodes: Vec<Place<'_>> = all.iter().map(|node| Place { node, room: Room::of(node) }).collect();
+        let mut nodes: Vec<Candidate<'_>> =
+            all.iter().map(|node| Candidate { node, room: Room::of(node) }).collect();
         assert!(nodes[1].refusals(&pod("1500m"), &Requests::of(&pod("1500m"))).is_empty());
         nodes[1].room.take(&Requests::of(&pod("1")));
         assert_eq!(

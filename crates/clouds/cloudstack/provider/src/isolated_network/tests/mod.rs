@@ -25,6 +25,8 @@ use super::{IsolatedNetworks, Made, Neighbour, NetworkCall, ObservedNetwork, See
 use crate::annotation;
 use crate::quota::Headroom;
 
+mod removal;
+
 fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("as the cloud writes it")
 }
@@ -375,7 +377,7 @@ fn an_address_or_rule_of_another_cluster_is_never_used() {
             vec![Neighbour { since: (Some(read(json!(since))), "u1".to_owned()), ..same.clone() }];
         assert_eq!(decide(&look).object.status.public_ip_id == format!("id-{IP}"), had, "{since}");
     }
-    // CAPC tags no address: a rule of its name that leads to machines is a live neighbour's, unless the record tells.
+    // CAPC tags no address: a rule of its name that leads to machines is a live neighbour's, unless the record says otherwise.
     let untagged = || on(&theirs(), vec![address(IP, false, &[])]);
     let served = |observed| ObservedNetwork { serving: ["r1".to_owned()].into(), ..observed };
     let mut recorded = object();
@@ -404,152 +406,6 @@ fn an_address_or_rule_of_another_cluster_is_never_used() {
     let decision = decide(&look(object(), cluster(), observed));
     let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
     assert!(decision.effects.is_empty() && ready.message.starts_with("E-CS-NOT-OURS"), "{}", ready.message);
-}
-
-#[test]
-fn what_lets_packets_out_of_a_network_that_was_there_goes_with_its_last_cluster() {
-    let denying = |keys: &[&str]| {
-        let network = json!({"id": "n1", "name": "net", "egressdefaultpolicy": false, "tags": tags(keys)});
-        ObservedNetwork { network: Some(read(network)), exits: vec![exit()], ..ObservedNetwork::default() }
-    };
-    let deleted = |exit: Option<&str>| {
-        let mut object = object();
-        object.metadata.deletion_timestamp = Some(now().into());
-        Made { exit: exit.map(str::to_owned), ..Made::default() }.put(&mut object.metadata);
-        object
-    };
-    let (ours, others) = ("CAPC_cluster_cu", "CAPC_cluster_au");
-    let rows = [
-        (
-            "we made it and are alone",
-            Some("e1"),
-            vec![ours],
-            vec!["delete-exit e1", "untag n1 CAPC_cluster_cu"],
-        ),
-        (
-            "we made it and another needs it",
-            Some("e1"),
-            vec![ours, others],
-            vec!["tag n1 [capstan_egress_e1]", "untag n1 CAPC_cluster_cu"],
-        ),
-        (
-            "another made it, and we are the last",
-            None,
-            vec![ours, "capstan_egress_e1"],
-            vec!["delete-exit e1", "untag n1 capstan_egress_e1", "untag n1 CAPC_cluster_cu"],
-        ),
-        ("somebody's own", None, vec![ours], vec!["untag n1 CAPC_cluster_cu"]),
-    ];
-    for (says, exit, keys, wanted) in rows {
-        assert_eq!(calls(&decide(&look(deleted(exit), cluster(), denying(&keys)))), wanted, "{says}");
-    }
-    let mut beside = look(deleted(Some("e1")), cluster(), denying(&[]));
-    beside.seen.neighbours.push(Neighbour::default());
-    assert_eq!(calls(&decide(&beside)), ["tag n1 [capstan_egress_e1]"], "one that has no tag yet counts too");
-}
-
-#[test]
-fn tags_of_the_uid_before_a_move_are_our_own() {
-    let mut moved = object();
-    moved.metadata.deletion_timestamp = Some(now().into());
-    let clusters = ["old".to_owned(), "cu".to_owned()].into();
-    Made { clusters, network: Some("n1".to_owned()), ..Made::default() }.put(&mut moved.metadata);
-    let mut network = ours(&["created_by_CAPC", "CAPC_cluster_old"]);
-    network.displaytext = Some("Kubernetes cluster ns/c (CAPC_cluster_old)".to_owned());
-    let observed = ObservedNetwork { network: Some(network), ..ObservedNetwork::default() };
-    assert_eq!(calls(&decide(&look(moved, cluster(), observed))), ["delete-network n1"]);
-
-    // From CAPC: nobody recorded the uid, and the address of the endpoint identifies it.
-    let mut from_capc = object();
-    from_capc.spec.id = "n1".to_owned();
-    from_capc.spec.control_plane_endpoint.host = IP.to_owned();
-    let mut cluster = cluster();
-    cluster.spec.control_plane_endpoint.host = IP.to_owned();
-    let mut network = theirs();
-    network.tags = read(tags(&["created_by_CAPC", "CAPC_cluster_old", "CAPC_cluster_au"]));
-    let observed = ObservedNetwork {
-        network: Some(network),
-        addresses: vec![address(IP, true, &["created_by_CAPC", "CAPC_cluster_old"])],
-        rules: vec![rule(IP)],
-        openings: vec![opening("f9", IP, "10.0.0.0/8")],
-        ..ObservedNetwork::default()
-    };
-    let taken_over = decide(&look(from_capc, cluster.clone(), observed.clone()));
-    assert_eq!(calls(&taken_over), Vec::<String>::new(), "nothing changes in the cloud");
-    let clusters = Made::of(&taken_over.object.metadata).clusters;
-    assert_eq!(clusters, ["cu".to_owned(), "old".to_owned()].into());
-    let mut deleted = taken_over.object;
-    deleted.metadata.deletion_timestamp = Some(now().into());
-    assert_eq!(
-        calls(&decide(&look(deleted, cluster, observed))),
-        ["delete-rule r1", &format!("untag id-{IP} CAPC_cluster_old"), "untag n1 CAPC_cluster_old"],
-        "the network stays for the cluster of the other tag"
-    );
-}
-
-#[test]
-fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_back() {
-    let mut observed = ObservedNetwork {
-        network: Some(theirs()),
-        addresses: vec![address("192.0.2.1", true, &[]), address(IP, false, &[])],
-        rules: vec![rule(IP)],
-        openings: vec![opening("f1", IP, "0.0.0.0/0")],
-        ..ObservedNetwork::default()
-    };
-    let taken = NetworkCall::Associate {
-        vpc: None,
-        network: "n1".to_owned(),
-        address: IP.parse().ok(),
-        owner: Owner::project("p1".into()),
-    };
-    let balanced = NetworkCall::Balance {
-        cidrs: Vec::new(),
-        network: "n1".to_owned(),
-        address: format!("id-{IP}"),
-        port: 6443,
-        open: true,
-    };
-    let mut first = look(object(), cluster(), observed.clone());
-    for call in [taken, balanced] {
-        first.concluded.push(Concluded { call, result: Some(Value::Null) });
-    }
-    let decision = decide(&first);
-    assert_eq!(calls(&decision), [format!("tag id-{IP} [created_by_CAPC CAPC_cluster_cu]")]);
-    let made = Made::of(&decision.object.metadata);
-    assert_eq!((made.address.as_deref(), made.rule.as_deref()), (Some("id-192.0.2.7"), Some("r1")));
-
-    let mut deleted = decision.object.clone();
-    deleted.metadata.deletion_timestamp = Some(now().into());
-    observed.rules.push(read(
-        json!({"id": "r2", "name": "web", "publicport": "443", "publicipid": format!("id-{IP}")}),
-    ));
-    let decision = decide(&look(deleted.clone(), cluster(), observed.clone()));
-    assert_eq!(calls(&decision), ["delete-rule r1", "release-address id-192.0.2.7"]);
-    observed.rules.remove(0);
-    observed.addresses.pop();
-    let decision = decide(&look(deleted, cluster(), observed));
-    assert!(decision.effects.is_empty() && decision.object.metadata.finalizers.is_empty());
-}
-
-#[test]
-fn a_network_of_our_own_goes_unless_another_cluster_uses_it() {
-    let mut deleted = object();
-    deleted.metadata.deletion_timestamp = Some(now().into());
-    let with = |keys: &[&str]| ObservedNetwork { network: Some(ours(keys)), ..ObservedNetwork::default() };
-    let rows: [(&str, ObservedNetwork, Vec<&str>); 3] = [
-        ("ours alone", with(BOTH), vec!["delete-network n1"]),
-        ("made and not tagged yet", with(&[]), vec!["delete-network n1"]),
-        (
-            "used by another cluster",
-            with(&["created_by_CAPC", "CAPC_cluster_cu", "CAPC_cluster_other"]),
-            vec!["untag n1 CAPC_cluster_cu"],
-        ),
-    ];
-    for (says, observed, wanted) in rows {
-        assert_eq!(calls(&decide(&look(deleted.clone(), cluster(), observed))), wanted, "{says}");
-    }
-    let decision = decide(&look(deleted, cluster(), ObservedNetwork::default()));
-    assert!(decision.object.metadata.finalizers.is_empty(), "what is gone lets go");
 }
 
 #[test]
