@@ -16,8 +16,8 @@ use clap::Args;
 use crate::peers::{self, Cache};
 use crate::text::{human_duration, table};
 use crate::{cargo, node_image};
-use history::{Pass, Passes, Repository};
-use plan::{Budget, Candidate, Plan};
+use history::{Passes, Repository};
+use plan::{Budget, Candidate, Chosen, Plan};
 use suites::Need;
 
 /// The program in tests/interop that runs suites.
@@ -27,10 +27,10 @@ const PLANNED: &str = "target/interop/plan.txt";
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Run every suite and write docs/dev/interop.md; continues an earlier run of the same commit
+    /// Run every suite and write docs/dev/interop.md; a pass counts until something changes that the suite depends on
     #[arg(long, conflicts_with_all = ["only", "plan", "planned"])]
     all: bool,
-    /// With `--all`, run again what passed at this commit
+    /// With `--all`, run again what has passed and is unaffected by changes since
     #[arg(long, requires = "all")]
     again: bool,
     /// Run these suites (comma separated)
@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> Result<()> {
     let passes = Passes::load(&root)?;
     let all = Candidate::all(&repository, &passes)?;
     let plan = match options {
-        Options { all: true, .. } => Plan::of(Candidate::whole(all), &[], "all"),
+        Options { all: true, .. } => Plan::of(Candidate::whole(&repository, &passes)?, &[], "all"),
         Options { planned: true, .. } => planned(all, &root)?,
         Options { only, .. } if !only.is_empty() => {
             only.iter().try_for_each(|name| suites::find(name).map(|_| ()))?;
@@ -89,13 +89,9 @@ pub fn run(options: &Options) -> Result<()> {
     };
     // Results are those of a commit.
     let commit = if repository.is_clean()? { Some(repository.head()?) } else { None };
-    let passed = |name: &str| match &commit {
-        Some(commit) if options.all && !options.again => passes.at(name, commit),
-        _ => None,
-    };
-    let outcomes = run_all(&plan, &binary, passed, commit.as_deref())?;
+    let outcomes = run_all(&plan, &binary, options.all && !options.again, commit.as_deref())?;
     match &commit {
-        Some(commit) if options.all => page::write(&root, &outcomes, commit)?,
+        Some(_) if options.all => page::write(&root, &outcomes)?,
         Some(_) => {}
         None => println!("uncommitted changes: results are not recorded"),
     }
@@ -142,26 +138,25 @@ pub struct Outcome {
     pub suite: &'static suites::Suite,
     pub passed: bool,
     pub took: Duration,
+    /// Where it ran; `None` with uncommitted changes.
+    pub commit: Option<String>,
 }
 
-/// Runs every planned suite, even if one fails, except those that have `passed`. Records passes at a commit one by
-/// one, so that nothing is lost if the run is interrupted.
-fn run_all<'a>(
-    plan: &Plan,
-    binary: &Path,
-    passed: impl Fn(&str) -> Option<&'a Pass>,
-    commit: Option<&str>,
-) -> Result<Vec<Outcome>> {
+/// Runs every planned suite, even if one fails; with `keep`, except those whose last pass still holds. Records passes at
+/// a commit one by one, so that nothing is lost if the run is interrupted.
+fn run_all(plan: &Plan, binary: &Path, keep: bool, commit: Option<&str>) -> Result<Vec<Outcome>> {
     let program = cargo::suite_program(PROGRAM)?;
     let mut outcomes = Vec::new();
-    for chosen in &plan.chosen {
-        let name = chosen.candidate.name();
-        let suite = chosen.candidate.suite;
-        let line = chosen.candidate.command();
+    for Chosen { candidate, .. } in &plan.chosen {
+        let name = candidate.name();
+        let suite = candidate.suite;
+        let line = candidate.command();
         println!("\n== cargo xtask {}", line.join(" "));
-        if let Some(pass) = passed(&name) {
-            println!("passed at this commit before, in {}", human_duration(pass.took));
-            outcomes.push(Outcome { name, suite, passed: true, took: pass.took });
+        if let Some(pass) = candidate.still_passes().filter(|_| keep) {
+            let took = human_duration(pass.took);
+            println!("passed in {took} at {}; nothing that it depends on has changed", pass.commit);
+            let commit = Some(pass.commit.clone());
+            outcomes.push(Outcome { name, suite, passed: true, took: pass.took, commit });
             continue;
         }
         let since = Instant::now();
@@ -170,7 +165,8 @@ fn run_all<'a>(
         if let Some(commit) = commit.filter(|_| status.success()) {
             history::remember(&name, commit, took)?;
         }
-        outcomes.push(Outcome { name, suite, passed: status.success(), took });
+        let commit = commit.map(String::from);
+        outcomes.push(Outcome { name, suite, passed: status.success(), took, commit });
     }
     Ok(outcomes)
 }

@@ -1,40 +1,32 @@
 //! The table in docs/dev/interop.md: the result of every suite in the last `interop --all`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::Outcome;
 use super::history::{PAGE, shown};
-use super::suites::SUITES;
 
 /// Only the lines between these two are generated.
 const BEGIN: &str = "<!-- written by `cargo xtask interop --all` -->";
 const END: &str = "<!-- end -->";
 
 /// Replaces the table of the page.
-pub fn write(root: &Path, outcomes: &[Outcome], commit: &str) -> Result<()> {
+pub fn write(root: &Path, outcomes: &[Outcome]) -> Result<()> {
     let path = root.join(PAGE);
     let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let page = replaced(&page, &rows(outcomes, commit)).with_context(|| path.display().to_string())?;
+    let page = replaced(&page, &rows(outcomes)).with_context(|| path.display().to_string())?;
     std::fs::write(&path, page).with_context(|| path.display().to_string())?;
     println!("wrote {PAGE}");
     Ok(())
 }
 
-/// One row per suite. A suite with several parts has passed if all of them have.
-fn rows(outcomes: &[Outcome], commit: &str) -> String {
-    let mut suites: BTreeMap<&str, (bool, Duration)> = BTreeMap::new();
-    for outcome in outcomes {
-        let entry = suites.entry(outcome.suite.name).or_insert((true, Duration::ZERO));
-        *entry = (entry.0 && outcome.passed, entry.1 + outcome.took);
-    }
+/// One row per suite.
+fn rows(outcomes: &[Outcome]) -> String {
     let mut text =
         "| suite | compared with | result | duration | commit |\n|---|---|---|---|---|\n".to_owned();
-    for suite in SUITES {
-        let Some((passed, took)) = suites.get(suite.name) else { continue };
+    for Outcome { suite, passed, took, commit, .. } in outcomes {
+        let commit = commit.as_deref().unwrap_or_default();
         text += &format!(
             "| `{}` | {} | {} | {} | `{}` |\n",
             suite.name,
@@ -55,6 +47,9 @@ fn replaced(page: &str, table: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::suites::find;
     use super::*;
 
     #[test]
@@ -66,15 +61,16 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_with_a_failed_part_has_failed() {
-        let suite = SUITES.iter().find(|suite| suite.parts > 1).unwrap();
-        let outcome = |name: &str, passed| Outcome {
-            name: name.to_owned(),
-            suite,
+    fn a_row_has_the_commit_of_its_run() {
+        let outcome = |passed, commit: &str| Outcome {
+            name: "crash".to_owned(),
+            suite: find("crash").unwrap(),
             passed,
-            took: Duration::from_secs(40),
+            took: Duration::from_secs(80),
+            commit: Some(commit.to_owned()),
         };
-        let rows = rows(&[outcome("a", true), outcome("b", false)], "0123456789abcdef");
-        assert!(rows.contains("| FAILED | 1 m 20 s | `0123456789ab` |"), "{rows}");
+        let rows = rows(&[outcome(true, "0123456789abcdef"), outcome(false, "fedcba98")]);
+        assert!(rows.contains("| passed | 1 m 20 s | `0123456789ab` |"), "{rows}");
+        assert!(rows.contains("| FAILED | 1 m 20 s | `fedcba98` |"), "{rows}");
     }
 }

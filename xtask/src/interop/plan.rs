@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::history::{Passes, Repository, Since};
+use super::history::{Pass, Passes, Repository, Since};
 use super::suites::{EVERY_SUITE_USES, SUITES, Suite, matches};
 use crate::peers::catalog::{self, Family};
 use crate::text::{human_duration, table};
@@ -26,6 +26,8 @@ pub struct Candidate {
     /// Zero-based part, if the suite has several.
     pub part: Option<u32>,
     standing: Standing,
+    /// The pass that the standing is about.
+    last: Option<Pass>,
     estimate: Duration,
 }
 
@@ -81,44 +83,62 @@ impl Candidate {
         line
     }
 
-    /// The same suites with all parts of each in one run.
-    pub fn whole(all: Vec<Self>) -> Vec<Self> {
-        let firsts = all.into_iter().filter(|one| one.part.is_none_or(|part| part == 0));
-        firsts.map(|one| Self { part: None, ..one }).collect()
+    /// Every candidate, without its record.
+    fn unrecorded() -> impl Iterator<Item = Self> {
+        SUITES.iter().flat_map(|suite| {
+            let parts = if suite.parts == 1 { vec![None] } else { (0..suite.parts).map(Some).collect() };
+            parts.into_iter().map(move |part| Self {
+                suite,
+                part,
+                standing: Standing::Unknown,
+                last: None,
+                estimate: Duration::from_secs(suite.seconds),
+            })
+        })
+    }
+
+    /// Every suite once, with all its parts, without its record.
+    fn whole_unrecorded() -> impl Iterator<Item = Self> {
+        let firsts = Self::unrecorded().filter(|one| one.part.is_none_or(|part| part == 0));
+        firsts.map(|one| Self { part: None, estimate: one.estimate * one.suite.parts, ..one })
     }
 
     /// Every candidate, with its record.
     pub fn all(repository: &Repository, passes: &Passes) -> Result<Vec<Self>> {
-        let mut all = Vec::new();
-        for suite in SUITES {
-            let parts = if suite.parts == 1 { vec![None] } else { (0..suite.parts).map(Some).collect() };
-            for part in parts {
-                let estimate = Duration::from_secs(suite.seconds);
-                let mut candidate = Self { suite, part, standing: Standing::Unknown, estimate };
-                candidate.consult(repository, passes)?;
-                all.push(candidate);
-            }
-        }
-        Ok(all)
+        Self::unrecorded().map(|one| one.consulted(repository, passes)).collect()
     }
 
-    fn consult(&mut self, repository: &Repository, passes: &Passes) -> Result<()> {
+    /// Every suite once, with all its parts, and with its record. A pass of one part does not count.
+    pub fn whole(repository: &Repository, passes: &Passes) -> Result<Vec<Self>> {
+        Self::whole_unrecorded().map(|one| one.consulted(repository, passes)).collect()
+    }
+
+    fn consulted(mut self, repository: &Repository, passes: &Passes) -> Result<Self> {
         let name = self.name();
-        let mut nearest: Option<Since> = None;
+        let mut nearest: Option<(Since, Pass)> = None;
         for pass in passes.of(self.suite.name, &name) {
             let Some(since) = repository.since(&pass.commit)? else { continue };
-            if nearest.as_ref().is_none_or(|known| since.commits <= known.commits) {
-                nearest = Some(since);
-                // A row of the page covers all parts.
-                if self.part.is_none() {
-                    self.estimate = pass.took;
-                }
+            if nearest.as_ref().is_none_or(|(known, _)| since.commits <= known.commits) {
+                nearest = Some((since, pass.clone()));
             }
         }
-        if let Some(since) = nearest {
+        if let Some((since, pass)) = nearest {
             self.standing = Standing::of(self.suite, &since);
+            // A row of the page covers all parts.
+            if self.part.is_none() {
+                self.estimate = pass.took;
+            }
+            self.last = Some(pass);
         }
-        Ok(())
+        Ok(self)
+    }
+
+    /// Its last pass, if nothing that the suite depends on has changed since.
+    pub fn still_passes(&self) -> Option<&Pass> {
+        match &self.standing {
+            Standing::Passed { about: None, uses: None, .. } => self.last.as_ref(),
+            _ => None,
+        }
     }
 }
 
@@ -338,20 +358,7 @@ mod tests {
     const ROOM: Budget = Budget { suites: Duration::from_secs(900), with_peers: Duration::from_secs(1800) };
 
     fn candidates(change: impl Fn(&'static Suite) -> Standing) -> Vec<Candidate> {
-        SUITES
-            .iter()
-            .flat_map(|suite| {
-                let parts = if suite.parts == 1 { vec![None] } else { (0..suite.parts).map(Some).collect() };
-                let standing = change(suite);
-                let estimate = Duration::from_secs(suite.seconds);
-                parts.into_iter().map(move |part| Candidate {
-                    suite,
-                    part,
-                    standing: standing.clone(),
-                    estimate,
-                })
-            })
-            .collect()
+        Candidate::unrecorded().map(|one| Candidate { standing: change(one.suite), ..one }).collect()
     }
 
     fn after(paths: &[&str]) -> Vec<Candidate> {
@@ -425,19 +432,30 @@ mod tests {
 
     #[test]
     fn a_run_of_everything_takes_long_suites_whole() {
-        let parts = SUITES.iter().flat_map(|suite| {
-            (0..suite.parts).map(move |part| Candidate {
-                suite,
-                part: (suite.parts > 1).then_some(part),
-                standing: Standing::Unknown,
-                estimate: Duration::ZERO,
-            })
-        });
-        let whole = Candidate::whole(parts.collect());
+        let whole: Vec<_> = Candidate::whole_unrecorded().collect();
         let names: Vec<_> = whole.iter().map(Candidate::name).collect();
         assert_eq!(names, SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>());
         let faults = whole.iter().find(|one| one.suite.name == "cloudstack-faults").unwrap();
         assert_eq!(faults.command(), ["cloudstack-faults", "--all"]);
+    }
+
+    #[test]
+    fn a_pass_holds_until_something_changes_that_the_suite_depends_on() {
+        let last = Some(Pass { commit: "0123abc".into(), took: Duration::from_secs(9) });
+        let after = |path: &str| {
+            let since = Since { commits: 2, paths: vec![path.to_owned()] };
+            let all = Candidate::whole_unrecorded();
+            let all = all.map(|one| Candidate { standing: Standing::of(one.suite, &since), ..one });
+            all.map(|one| Candidate { last: last.clone(), ..one })
+                .filter(|one| one.still_passes().is_some())
+                .map(|one| one.suite.name)
+                .collect::<Vec<_>>()
+        };
+        let kept = after("crates/clouds/kvm/src/lib.rs");
+        assert!(kept.contains(&"crash") && !kept.contains(&"real-cluster"), "{kept:?}");
+        assert_eq!(after("Cargo.lock"), Vec::<&str>::new());
+        assert_eq!(after("docs/install.md").len(), SUITES.len());
+        assert_eq!(Candidate::whole_unrecorded().filter(|one| one.still_passes().is_some()).count(), 0);
     }
 
     #[test]
