@@ -152,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_passes_and_so_do_two_calls_a_minute() {
-        for (theirs, ours, idle, content) in [(99, 24, 6, true), (99, 25, 6, false), (99, 24, 9, false)] {
+    fn a_fifth_passes_and_so_do_two_calls_a_minute() {
+        for (theirs, ours, idle, content) in [(99, 19, 6, true), (99, 20, 6, false), (99, 19, 9, false)] {
             assert_eq!(judge(&measured(theirs, 50), &measured(ours, idle)).is_ok(), content, "{ours} {idle}");
         }
     }
