@@ -175,7 +175,10 @@ async fn a_cluster_is_imported_locked_given_back_and_taken_over_without_a_change
     let text = String::from_utf8(pending.stdout.clone()).unwrap();
     assert!(text.contains("MachineDeployment/demo-workers: 1 created"), "{text}");
     let error = failed(on(&new, &unlock));
-    assert!(error.contains("cluster demo stays locked: the plan has changes: --accept-changes"), "{error}");
+    assert!(
+        error.contains("cluster demo is still locked: the plan has changes: --accept-changes"),
+        "{error}"
+    );
     assert_eq!((cloud.resources(), cloud.changes()), (resources.clone(), changes.clone()));
     succeeded(on(&new, &["adopt", "--rollback", "demo"]));
     let scaled = json!({"spec": {"replicas": 1}});

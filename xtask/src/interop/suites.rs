@@ -102,11 +102,13 @@ const CAPD: &[&str] = &["capd"];
 /// The API server and its dependencies.
 const API: &[&str] = &[
     "crates/kubernetes/apiserver/**",
+    "crates/kubernetes/audit/**",
     "crates/kubernetes/builtin/**",
     "crates/kubernetes/cel/**",
     "crates/kubernetes/encryption/**",
     "crates/kubernetes/env/**",
     "crates/kubernetes/object/**",
+    "crates/kubernetes/oidc/**",
     "crates/kubernetes/pki/**",
     "crates/kubernetes/schema/**",
     "crates/kubernetes/store/**",
@@ -119,10 +121,13 @@ const CONTROLLERS: &[&str] = &[
     "crates/kubernetes/controller/**",
     "crates/kubernetes/env/**",
     "crates/kubernetes/etcd/**",
+    "crates/kubernetes/object/**",
     "crates/kubernetes/pki/**",
     "crates/kubernetes/streams/**",
     "crates/kubernetes/transport/**",
+    "crates/kubernetes/x509/**",
     "crates/capi/**",
+    "crates/go-template/**",
 ];
 /// Simulated machines.
 const SIM: &[&str] = &[
@@ -134,8 +139,10 @@ const SIM: &[&str] = &[
 ];
 const CLOUDSTACK: &[&str] =
     &["crates/clouds/cloudstack/**", "crates/clouds/http/**", "crates/sim/cloudstack/**"];
+const OPENSTACK: &[&str] =
+    &["crates/clouds/openstack/**", "crates/clouds/http/**", "crates/sim/openstack/**"];
 const HARNESS: &[&str] = &["crates/sim/faults/**", "crates/sim/harness/**", "crates/sim/scenarios/**"];
-const BINARY: &[&str] = &["capstan/src/**", "crates/view/**"];
+const BINARY: &[&str] = &["capstan/src/**", "crates/sim/rehearsal/**", "crates/traces/**", "crates/view/**"];
 
 const fn suite(name: &'static str, seconds: u64) -> Suite {
     Suite {
@@ -453,6 +460,18 @@ pub const SUITES: &[Suite] = &[
         parts: 64,
         whole: &["--all"],
         against: &[Against::Capstan],
+        about: &[
+            "crates/clouds/openstack/provider/**",
+            "crates/sim/openstack/**",
+            "tests/interop/src/self_checks/cloud_faults.rs",
+        ],
+        uses: &[API, CONTROLLERS, SIM, OPENSTACK, HARNESS],
+        ..suite("openstack-faults", 200)
+    },
+    Suite {
+        parts: 64,
+        whole: &["--all"],
+        against: &[Against::Capstan],
         about: &["crates/doors/lifecycle/**", "tests/interop/src/self_checks/cloud_faults.rs"],
         uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, HARNESS],
         ..suite("lifecycle-faults", 200)
@@ -569,6 +588,20 @@ mod tests {
         let page = std::fs::read_to_string(crate::cargo::root().join(super::super::history::PAGE)).unwrap();
         for suite in SUITES {
             assert!(page.contains(&format!("| `{}` |", suite.name)), "{}", suite.name);
+        }
+    }
+
+    #[test]
+    fn a_change_in_any_crate_of_the_product_ends_the_pass_of_a_suite() {
+        let packages = crate::tidy::packages().unwrap();
+        let product = packages.iter().map(|one| &one.folder).filter(|one| one.starts_with("crates/"));
+        for folder in product {
+            let path = format!("{folder}/src/lib.rs");
+            let depends = |suite: &Suite| {
+                let patterns = suite.about.iter().chain(suite.uses.iter().copied().flatten());
+                patterns.into_iter().any(|pattern| matches(pattern, &path))
+            };
+            assert!(SUITES.iter().any(depends), "no suite declares {folder}");
         }
     }
 

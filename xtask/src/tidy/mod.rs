@@ -14,6 +14,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo;
 
+pub use floors::packages;
+
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -31,7 +33,7 @@ pub struct Exception {
 
 pub fn run() -> Result<()> {
     let files = tracked_files()?;
-    let packages = floors::packages()?;
+    let packages = packages()?;
     let mut findings = without_exceptions(floors::check(&packages), floors::EXCEPTIONS);
     findings.extend(map::check(&packages)?);
     findings.extend(halves::check(&files)?);

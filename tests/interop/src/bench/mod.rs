@@ -7,7 +7,7 @@ mod fleet;
 mod load;
 mod measures;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -41,6 +41,9 @@ enum What {
         /// Our binary [default: a release build]
         #[arg(long)]
         capstan: Option<PathBuf>,
+        /// Compare with this binary of an earlier commit instead of kube-apiserver
+        #[arg(long, value_name = "FILE", conflicts_with = "server")]
+        baseline: Option<PathBuf>,
     },
     /// Memory of an additional empty in-memory server in a process with a thousand
     Instances,
@@ -52,30 +55,51 @@ pub async fn run(options: Options) -> Result<()> {
     match options.what {
         What::Instances => instances(),
         What::Api { .. } if std::env::var_os(OPTIMISED).is_none() => again_in_release(),
-        What::Api { quick, server, capstan } => api(quick, server, capstan).await,
+        What::Api { quick, server, capstan, baseline } => {
+            let sizes = if quick { Sizes::quick() } else { Sizes::full() };
+            api(sizes, contenders(server, capstan.as_deref(), baseline.as_deref())?).await
+        }
         What::Fleet(options) => fleet::run(options).await,
     }
 }
 
-async fn api(quick: bool, server: Option<Flavour>, capstan: Option<PathBuf>) -> Result<()> {
-    let sizes = if quick { Sizes::quick() } else { Sizes::full() };
-    let mut workdir = Workdir::new("bench")?;
-    let flavours = server.map_or_else(|| vec![Flavour::Kube, Flavour::Capstan], |one| vec![one]);
-    let binary = if flavours.contains(&Flavour::Capstan) {
-        Some(capstan::optimised(capstan.as_deref())?)
-    } else {
-        None
+/// A server that is measured.
+struct Contender {
+    name: &'static str,
+    /// Ours; `None` for kube-apiserver.
+    binary: Option<PathBuf>,
+}
+
+fn contenders(
+    server: Option<Flavour>,
+    capstan: Option<&Path>,
+    baseline: Option<&Path>,
+) -> Result<Vec<Contender>> {
+    let kube = || Contender { name: Flavour::Kube.name(), binary: None };
+    let ours = || -> Result<Contender> {
+        Ok(Contender { name: Flavour::Capstan.name(), binary: Some(capstan::optimised(capstan)?) })
     };
+    Ok(match (server, baseline) {
+        (Some(Flavour::Kube), _) => vec![kube()],
+        (Some(Flavour::Capstan), _) => vec![ours()?],
+        (None, None) => vec![kube(), ours()?],
+        (None, Some(file)) => {
+            let before = Contender { name: "baseline", binary: Some(capstan::binary(Some(file))?) };
+            vec![before, ours()?]
+        }
+    })
+}
+
+async fn api(sizes: Sizes, contenders: Vec<Contender>) -> Result<()> {
+    let mut workdir = Workdir::new("bench")?;
     let mut columns = Vec::new();
-    for flavour in flavours {
-        let folder = workdir.folder(flavour.name())?;
+    for Contender { name: title, binary } in contenders {
+        let folder = workdir.folder(title)?;
         let mut figures = Vec::new();
-        println!("{}", flavour.name());
+        println!("{title}");
         let start = async |name: String| match &binary {
-            Some(binary) if flavour == Flavour::Capstan => {
-                Server::capstan(&folder.join(name), binary, free_port()?).await
-            }
-            _ => Server::kube(&folder.join(name), Controllers::None).await,
+            Some(binary) => Server::capstan(&folder.join(name), binary, free_port()?).await,
+            None => Server::kube(&folder.join(name), Controllers::None).await,
         };
         let mut starts = Vec::new();
         for attempt in 0..STARTS {
@@ -89,7 +113,7 @@ async fn api(quick: bool, server: Option<Flavour>, capstan: Option<PathBuf>) -> 
         measures::all(&server, sizes, &mut figures).await?;
         server.stop()?;
         figures.push(measures::filled(&start("full".to_owned()).await?, sizes).await?);
-        columns.push((flavour, figures));
+        columns.push((title, figures));
     }
     print(&columns);
     workdir.passed();
@@ -122,9 +146,9 @@ fn again_in_release() -> Result<()> {
     Ok(())
 }
 
-fn print(columns: &[(Flavour, Vec<Figure>)]) {
+fn print(columns: &[(&str, Vec<Figure>)]) {
     let mut head = vec!["measure".to_owned()];
-    head.extend(columns.iter().map(|(flavour, _)| flavour.name().to_owned()));
+    head.extend(columns.iter().map(|(title, _)| (*title).to_owned()));
     if columns.len() == 2 {
         head.extend(["ratio", "target"].map(String::from));
     }

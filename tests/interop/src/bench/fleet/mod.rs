@@ -55,6 +55,9 @@ pub struct Options {
     /// Our binary [default: a release build]
     #[arg(long)]
     capstan: Option<PathBuf>,
+    /// A binary of an earlier commit, measured before ours in each variant
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
 }
 
 /// The peer that is measured too.
@@ -78,6 +81,7 @@ enum Ours {
 pub async fn run(options: Options) -> Result<()> {
     let mut workdir = Workdir::new("fleet")?;
     let binary = capstan::optimised(options.capstan.as_deref())?;
+    let baseline = options.baseline.as_deref().map(|file| capstan::binary(Some(file))).transpose()?;
     let default_algorithm = if options.peer.is_some() { "RSA-2048" } else { "ECDSA-P256" };
     let algorithm = options.key_algorithm.as_deref().unwrap_or(default_algorithm);
     let counts = match (options.clusters.as_slice(), options.peer) {
@@ -99,13 +103,19 @@ pub async fn run(options: Options) -> Result<()> {
         run::Times { idle: Duration::from_secs(options.idle), timeout: Duration::from_secs(options.timeout) };
     let mut outcomes = Vec::new();
     for clusters in counts {
-        for kind in &kinds {
-            println!("{clusters} clusters, {}, {algorithm}", kind.name());
-            let folder = workdir.folder(&format!("{}-{clusters}", kind.name().replace(' ', "-")))?;
+        let runs = kinds.iter().flat_map(|kind| {
+            let before = baseline.as_ref().filter(|_| *kind != Kind::Upstream);
+            before.map(|file| (*kind, file, true)).into_iter().chain([(*kind, &binary, false)])
+        });
+        for (kind, binary, is_baseline) in runs {
+            let name = format!("{}{}", kind.name(), if is_baseline { ", baseline" } else { "" });
+            println!("{clusters} clusters, {name}, {algorithm}");
+            let folder = workdir.folder(&format!("{}-{clusters}", name.replace([' ', ','], "-")))?;
             let machine = Machine::now()?;
             let own = usage_of(std::process::id())?.cpu;
-            let plane = Plane::start(*kind, &folder, &binary, algorithm).await?;
+            let plane = Plane::start(kind, &folder, binary, algorithm).await?;
             let mut outcome = run::fleet(plane, clusters, times).await?;
+            outcome.is_baseline = is_baseline;
             outcome.cpu_of_load = usage_of(std::process::id())?.cpu.saturating_sub(own);
             let used = outcome.cpu_of_all + outcome.cpu_of_load;
             outcome.others = Machine::now()?.used_by_others_since(&machine, used);

@@ -16,6 +16,10 @@ pub fn print(outcomes: &[Outcome]) {
     if ratios.len() > 1 {
         println!("ratio of ours to upstream's\n{}", table(&ratios));
     }
+    let changes = changes(outcomes);
+    if changes.len() > 1 {
+        println!("compared with the baseline\n{}", table(&changes));
+    }
     for outcome in outcomes {
         println!(
             "{}: the load generator used {} of CPU time, other programs used {:.0} % of the machine",
@@ -28,7 +32,8 @@ pub fn print(outcomes: &[Outcome]) {
 }
 
 fn title(outcome: &Outcome) -> String {
-    format!("{} × {}", outcome.clusters, outcome.kind.name())
+    let baseline = if outcome.is_baseline { ", baseline" } else { "" };
+    format!("{} × {}{baseline}", outcome.clusters, outcome.kind.name())
 }
 
 fn head(outcomes: &[Outcome], first: &str) -> Vec<String> {
@@ -134,26 +139,47 @@ fn processes(outcomes: &[Outcome]) -> Vec<Vec<String>> {
     rows
 }
 
+const RATIO_HEAD: [&str; 6] = ["", "wall time", "CPU time", "peak memory", "CPU when idle", "deletion"];
+
+/// A row below [`RATIO_HEAD`].
+fn ratio_row(ours: &Outcome, theirs: &Outcome, shown: fn(ours: f64, theirs: f64) -> String) -> Vec<String> {
+    let values: [fn(&Outcome) -> f64; 5] = [
+        |one| one.available.as_secs_f64(),
+        |one| one.cpu.as_secs_f64(),
+        |one| one.peak as f64,
+        |one| one.idle.cpu.as_secs_f64(),
+        |one| one.deleted.as_secs_f64(),
+    ];
+    let cells = values.iter().map(|value| shown(value(ours), value(theirs)));
+    std::iter::once(title(ours)).chain(cells).collect()
+}
+
 /// Ours divided by theirs, for every number of clusters that both ran.
 fn ratios(outcomes: &[Outcome]) -> Vec<Vec<String>> {
-    let names = ["", "wall time", "CPU time", "peak memory", "CPU when idle", "deletion"];
-    let mut rows = vec![names.map(String::from).to_vec()];
+    let mut rows = vec![RATIO_HEAD.map(String::from).to_vec()];
     for theirs in outcomes.iter().filter(|one| one.kind == Kind::Upstream) {
         let same = |one: &&Outcome| one.kind != Kind::Upstream && one.clusters == theirs.clusters;
         for ours in outcomes.iter().filter(same) {
-            let ratio = |value: fn(&Outcome) -> f64| match (value(ours), value(theirs)) {
-                (0.0, _) => "0".to_owned(),
-                (ours, theirs) => format!("1/{:.1}", theirs / ours),
-            };
-            rows.push(vec![
-                title(ours),
-                ratio(|one| one.available.as_secs_f64()),
-                ratio(|one| one.cpu.as_secs_f64()),
-                ratio(|one| one.peak as f64),
-                ratio(|one| one.idle.cpu.as_secs_f64()),
-                ratio(|one| one.deleted.as_secs_f64()),
-            ]);
+            rows.push(ratio_row(ours, theirs, |ours, theirs| match ours {
+                0.0 => "0".to_owned(),
+                ours => format!("1/{:.1}", theirs / ours),
+            }));
         }
+    }
+    rows
+}
+
+/// How much more or less than the baseline each plane takes.
+fn changes(outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    let mut rows = vec![RATIO_HEAD.map(String::from).to_vec()];
+    for before in outcomes.iter().filter(|one| one.is_baseline) {
+        let same =
+            |one: &&Outcome| !one.is_baseline && one.kind == before.kind && one.clusters == before.clusters;
+        let Some(ours) = outcomes.iter().find(same) else { continue };
+        rows.push(ratio_row(ours, before, |ours, before| match before {
+            0.0 => "no baseline".to_owned(),
+            before => format!("{:+.1} %", (ours / before - 1.0) * 100.0),
+        }));
     }
     rows
 }

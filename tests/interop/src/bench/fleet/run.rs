@@ -34,6 +34,8 @@ pub struct Times {
 #[derive(Debug)]
 pub struct Outcome {
     pub kind: Kind,
+    /// Of an earlier build of ours, which this one is compared with.
+    pub is_baseline: bool,
     pub clusters: usize,
     pub available: Duration,
     pub cpu: Duration,
@@ -117,6 +119,7 @@ pub async fn fleet(mut plane: Plane, clusters: usize, times: Times) -> Result<Ou
     let end = totals(&processes);
     Ok(Outcome {
         kind: plane.kind,
+        is_baseline: false,
         clusters,
         available,
         cpu: after.cpu.saturating_sub(before.cpu),
