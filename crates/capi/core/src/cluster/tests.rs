@@ -273,7 +273,7 @@ fn the_probe_reports_since_when_the_cluster_is_unreachable() {
             (
                 ConditionStatus::False,
                 "ProbeFailed",
-                "Remote connection probe failed, probe last succeeded at 1969-12-31T23:55:00Z",
+                "Remote connection probe failed, probe last succeeded at 2001-09-09T01:41:40Z",
             ),
         ),
     ] {

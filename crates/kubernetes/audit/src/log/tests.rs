@@ -116,7 +116,7 @@ fn a_changed_removed_added_or_moved_line_is_found() {
         ("removed", vec![lines[0], lines[1], lines[3], lines[4]], "event 4 follows event 2"),
         ("moved", vec![lines[0], lines[2], lines[1], lines[3]], "event 3 follows event 1"),
         ("added", vec![lines[0], lines[1], lines[1], lines[2]], "event 2 follows event 2"),
-        ("foreign", vec![lines[0], "{}"], "no line of an audit log"),
+        ("foreign", vec![lines[0], "{}"], "is not a line of an audit log"),
     ] {
         std::fs::write(&options.path, tampered.join("\n") + "\n").expect("written");
         let error = verify(&options.path).expect_err(what).to_string();
