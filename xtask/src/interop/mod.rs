@@ -89,12 +89,15 @@ pub fn run(options: &Options) -> Result<()> {
     };
     // Results are those of a commit.
     let commit = if repository.is_clean()? { Some(repository.head()?) } else { None };
-    let outcomes = run_all(&plan, &binary, options.all && !options.again, commit.as_deref())?;
-    match &commit {
-        Some(_) if options.all => page::write(&root, &outcomes)?,
-        Some(_) => {}
-        None => println!("uncommitted changes: results are not recorded"),
+    if commit.is_none() {
+        println!("uncommitted changes: results are not recorded");
     }
+    // One row at a time: an interrupted run leaves those of the suites that ran.
+    let record = |outcomes: &[Outcome]| match &commit {
+        Some(_) if options.all => page::write(&root, outcomes),
+        _ => Ok(()),
+    };
+    let outcomes = run_all(&plan, &binary, options.all && !options.again, commit.as_deref(), record)?;
     report(&outcomes)
 }
 
@@ -144,7 +147,13 @@ pub struct Outcome {
 
 /// Runs every planned suite, even if one fails; with `keep`, except those whose last pass still holds. Records passes at
 /// a commit one by one, so that nothing is lost if the run is interrupted.
-fn run_all(plan: &Plan, binary: &Path, keep: bool, commit: Option<&str>) -> Result<Vec<Outcome>> {
+fn run_all(
+    plan: &Plan,
+    binary: &Path,
+    keep: bool,
+    commit: Option<&str>,
+    record: impl Fn(&[Outcome]) -> Result<()>,
+) -> Result<Vec<Outcome>> {
     let program = cargo::suite_program(PROGRAM)?;
     let mut outcomes = Vec::new();
     for Chosen { candidate, .. } in &plan.chosen {
@@ -167,6 +176,7 @@ fn run_all(plan: &Plan, binary: &Path, keep: bool, commit: Option<&str>) -> Resu
         }
         let commit = commit.map(String::from);
         outcomes.push(Outcome { name, suite, passed: status.success(), took, commit });
+        record(&outcomes)?;
     }
     Ok(outcomes)
 }
