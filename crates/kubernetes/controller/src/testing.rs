@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::{Controller, Decision, Effect, Look};
+use crate::{Controller, Decision, Effect, Look, Need};
 
 /// The time of tests.
 ///
@@ -38,4 +38,10 @@ pub fn calls<C: Controller>(decision: &Decision<C>) -> Vec<C::Call> {
 /// Summaries of all effects.
 pub fn effects<C: Controller>(decision: &Decision<C>) -> Vec<String> {
     decision.effects.iter().map(|planned| planned.effect.summary()).collect()
+}
+
+/// Summaries of the effects whose failure does not stop the rest.
+pub fn best_efforts<C: Controller>(decision: &Decision<C>) -> Vec<String> {
+    let planned = decision.effects.iter().filter(|planned| planned.need == Need::BestEffort);
+    planned.map(|planned| planned.effect.summary()).collect()
 }

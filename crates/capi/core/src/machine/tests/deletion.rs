@@ -57,6 +57,21 @@ fn a_machine_is_deleted_stage_by_stage() {
     }
 }
 
+/// A workload cluster that rejects every patch of a Node would keep its machines for ever otherwise.
+#[test]
+fn a_node_that_cannot_be_patched_does_not_stop_a_deletion() {
+    let mut machine = deleting();
+    machine.metadata.labels.insert("node.cluster.x-k8s.io/pool".to_owned(), "a".to_owned());
+    let decision = decide(machine, going());
+    assert_eq!(
+        effects(&decision),
+        ["patch node node", "cordon node node", "delete fakemachines.g n/x"],
+        "{:?}",
+        decision.effects
+    );
+    assert_eq!(best_efforts(&decision), ["patch node node"]);
+}
+
 #[test]
 fn the_drain_is_skipped_where_it_is_pointless() {
     let busy = || Observed {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::machine::FINALIZER;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeletionStatus, MachinePhase, annotation, label};
-use capstan_controller::testing::effects;
+use capstan_controller::testing::{best_efforts, effects};
 use capstan_controller::{
     Concluded, Controller, Decision, Effect, Failure, Health, KindName, Look, catalogue,
 };
