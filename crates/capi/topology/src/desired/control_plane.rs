@@ -67,11 +67,27 @@ pub fn machines_reference(control_plane: &External) -> Option<String> {
     reference["name"].as_str().map(str::to_owned)
 }
 
-/// Has a control plane use another template for its machines.
-pub fn refer_to_machines(control_plane: &mut Intent, contract: ContractVersion, machines: &Intent) {
+/// The version in which a control plane of the old contract names the template of its machines, if it names one of this
+/// kind. Its controller may have raised the version: writing that of the class again would never end.
+fn version_referred_to(control_plane: &Value, machines: &Intent) -> Option<String> {
+    let reference = value::at(control_plane, reference_path(ContractVersion::V1Beta1))?;
+    let version = reference["apiVersion"].as_str()?;
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    (group == &*machines.kind.group && reference["kind"] == *machines.kind.kind).then(|| version.to_owned())
+}
+
+/// Has a control plane use another template for its machines. `running` is the control plane that is there.
+pub fn refer_to_machines(
+    control_plane: &mut Intent,
+    running: Option<&Value>,
+    contract: ContractVersion,
+    machines: &Intent,
+) {
     let reference = match contract {
         ContractVersion::V1Beta1 => json!({
-            "apiVersion": machines.kind.api_version(),
+            "apiVersion": running
+                .and_then(|running| version_referred_to(running, machines))
+                .unwrap_or_else(|| machines.kind.api_version()),
             "kind": machines.kind.kind,
             "name": machines.name(),
             "namespace": machines.body["metadata"]["namespace"],
@@ -112,7 +128,8 @@ pub(super) fn object(
     debug_assert_eq!(intent.kind, kind_of(template));
     let old = template.contract == ContractVersion::V1Beta1;
     if let Some(machines) = machines {
-        refer_to_machines(&mut intent, template.contract, machines);
+        let running = current.control_plane.as_ref().map(External::value);
+        refer_to_machines(&mut intent, running, template.contract, machines);
         for (field, own) in [("labels", &labels), ("annotations", &annotations)] {
             let path = ["spec", "machineTemplate", "metadata", field];
             let mut all: BTreeMap<String, Value> = match value::at(&intent.body, &path) {
@@ -176,4 +193,30 @@ pub(super) fn object(
 
 pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_controller::KindName;
+
+    use super::*;
+
+    #[test]
+    fn a_version_that_the_control_plane_raised_in_its_reference_stays() {
+        let kind = |group: &'static str, kind: &'static str| KindName::namespaced(group, "v1", kind, "any");
+        let named = |name: &str| json!({"metadata": {"name": name, "namespace": "ns"}});
+        let machines = Intent { kind: kind("infra", "MachineTemplate"), body: named("new") };
+        for (referred, expected) in [
+            (Value::Null, "infra/v1"),
+            (json!({"apiVersion": "infra/v2", "kind": "MachineTemplate", "name": "old"}), "infra/v2"),
+            (json!({"apiVersion": "infra/v2", "kind": "OtherTemplate", "name": "old"}), "infra/v1"),
+            (json!({"apiVersion": "other/v2", "kind": "MachineTemplate", "name": "old"}), "infra/v1"),
+        ] {
+            let running = json!({"spec": {"machineTemplate": {"infrastructureRef": referred}}});
+            let mut intent = Intent { kind: kind("cp", "ControlPlane"), body: named("cp") };
+            refer_to_machines(&mut intent, Some(&running), ContractVersion::V1Beta1, &machines);
+            let reference = value::at(&intent.body, reference_path(ContractVersion::V1Beta1)).expect("set");
+            assert_eq!((&reference["apiVersion"], &reference["name"]), (&json!(expected), &json!("new")));
+        }
+    }
 }

@@ -8,8 +8,6 @@ use capstan_controller::{KindName, ObjectRef};
 use capstan_object::{Key, OwnerReference};
 use serde_json::{Map, Value, json};
 
-use crate::patches::value;
-
 /// An object as it should be: the fields that the topology owns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intent {
@@ -37,17 +35,20 @@ impl Intent {
         ObjectRef::new(self.kind.clone(), Key::new(namespace, self.name()))
     }
 
-    /// An endpoint without a host is not applied: the provider sets it.
+    /// An empty host and a port of zero are not applied, each for itself: the provider may set them, and a class often
+    /// fixes the port alone.
     pub(super) fn without_empty_endpoint(&mut self) {
-        let path = ["spec", "controlPlaneEndpoint"];
-        let Some(endpoint) = value::at(&self.body, &path) else { return };
-        let is_zero = |field: &str| {
-            endpoint.get(field).is_none_or(|value| value.is_null() || *value == "" || *value == 0)
+        let Some(spec) = self.body["spec"].as_object_mut() else { return };
+        let Some(endpoint) = spec.get_mut("controlPlaneEndpoint").and_then(Value::as_object_mut) else {
+            return;
         };
-        if is_zero("host")
-            && is_zero("port")
-            && let Some(spec) = self.body["spec"].as_object_mut()
-        {
+        let fields = endpoint.len();
+        endpoint.retain(|field, value| match field.as_str() {
+            "host" => !(value.is_null() || *value == ""),
+            "port" => !(value.is_null() || *value == 0),
+            _ => true,
+        });
+        if endpoint.is_empty() && fields > 0 {
             spec.remove("controlPlaneEndpoint");
         }
     }
@@ -140,4 +141,30 @@ fn metadata(
         // beginning, so that nothing is left if the cluster is deleted meanwhile.
         "ownerReferences": [owner],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_empty_part_of_an_endpoint_is_left_to_the_provider() {
+        for (endpoint, applied) in [
+            (json!({"host": "", "port": 0}), None),
+            (json!({"host": "", "port": 6443}), Some(json!({"port": 6443}))),
+            (json!({"host": "a.example", "port": 0}), Some(json!({"host": "a.example"}))),
+            (json!({"host": "a.example", "port": 6443}), Some(json!({"host": "a.example", "port": 6443}))),
+            (json!({"port": 6443}), Some(json!({"port": 6443}))),
+            (json!({"host": null}), None),
+            (json!({"host": "", "port": 0, "more": 1}), Some(json!({"more": 1}))),
+            (json!({}), Some(json!({}))),
+        ] {
+            let kind = KindName::namespaced("infra", "v1", "InfraCluster", "infraclusters");
+            let body = json!({"spec": {"controlPlaneEndpoint": endpoint, "network": "a"}});
+            let mut intent = Intent { kind, body };
+            intent.without_empty_endpoint();
+            assert_eq!(intent.body["spec"].get("controlPlaneEndpoint"), applied.as_ref(), "{endpoint}");
+            assert_eq!(intent.body["spec"]["network"], "a");
+        }
+    }
 }

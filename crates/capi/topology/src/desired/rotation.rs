@@ -10,7 +10,9 @@ pub fn rotate_control_plane_machines(desired: &mut Desired, cluster: &Cluster) {
     let prefix = machines_prefix(&cluster.metadata.name);
     if let Some(machines) = &mut desired.control_plane_machines {
         rename(machines, cluster, &prefix);
-        refer_to_machines(&mut desired.control_plane, desired.control_plane_contract, machines);
+        let before = desired.control_plane.body.clone();
+        let contract = desired.control_plane_contract;
+        refer_to_machines(&mut desired.control_plane, Some(&before), contract, machines);
     }
 }
 
