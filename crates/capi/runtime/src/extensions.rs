@@ -1,6 +1,6 @@
 //! Calls to extension servers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,16 +18,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::kept::{Digested, KeptResponses};
 use crate::post::{Post, PostError};
 use crate::registry::{Registration, Registry};
 use crate::{discovery, namespace};
 
 /// Most bytes of a server's message that are repeated.
 const REPEATED: usize = 1024;
-/// How long a response of a hook without side effects is used. A server that changes is noticed after this time.
-const KEPT: Duration = Duration::from_secs(600);
-/// Bytes of responses that are kept; all are dropped when there are more.
-const MOST_KEPT: usize = 64 * 1024 * 1024;
 
 /// Why a hook has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -114,8 +111,6 @@ pub enum CachePolicy<'a> {
     Call,
 }
 
-type Digested = [u8; 32];
-
 /// Calls extension servers and keeps responses.
 #[derive(Default)]
 pub struct Extensions {
@@ -124,30 +119,6 @@ pub struct Extensions {
     responses: Mutex<KeptResponses>,
     /// Hooks that block, by cluster or machine.
     blocking: Mutex<BTreeMap<(Key, Hook), Blocking>>,
-}
-
-/// Responses with the time of the call, by request.
-#[derive(Default)]
-struct KeptResponses {
-    by_request: HashMap<Digested, (Timestamp, Arc<Value>)>,
-    /// Length of the settings as JSON.
-    bytes: usize,
-}
-
-impl KeptResponses {
-    fn get(&self, key: &Digested, now: Timestamp) -> Option<Arc<Value>> {
-        let (since, response) = self.by_request.get(key)?;
-        (now.duration_since(*since).unsigned_abs() < KEPT).then(|| response.clone())
-    }
-
-    fn keep(&mut self, key: Digested, now: Timestamp, response: Arc<Value>) {
-        let length = response.to_string().len();
-        if self.bytes.saturating_add(length) > MOST_KEPT {
-            *self = Self::default();
-        }
-        self.bytes = self.bytes.saturating_add(length);
-        self.by_request.insert(key, (now, response));
-    }
 }
 
 /// A hook that blocks.
@@ -223,7 +194,7 @@ impl Extensions {
         let (settings, cache) = (BTreeMap::new(), CachePolicy::ReuseAs(subject));
         let reply = self.call_registered(registration, &settings, request, cache, now).await?;
         check(&reply).map_err(|why| {
-            self.responses.lock().by_request.remove(&digest(registration, subject));
+            self.responses.lock().remove(&digest(registration, subject));
             ExtensionError::Unusable { handler: reply.handler.clone(), why: cut(why, REPEATED) }
         })
     }

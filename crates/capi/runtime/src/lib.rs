@@ -16,6 +16,7 @@ mod discovery;
 pub mod extension_config;
 mod extensions;
 mod in_place;
+mod kept;
 mod namespace;
 mod post;
 mod registry;
