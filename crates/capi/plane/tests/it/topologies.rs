@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use crate::class_of_fakes::{class_spec, create_templates, template};
 use crate::plane::{World, condition, core, fake};
 
-const VERSION: &str = "v1.35.0";
+pub const VERSION: &str = "v1.35.0";
 
-fn clusters() -> KindName {
+pub fn clusters() -> KindName {
     core("Cluster", "clusters")
 }
 
-fn classes() -> KindName {
+pub fn classes() -> KindName {
     core("ClusterClass", "clusterclasses")
 }
 
-fn deployments() -> KindName {
+pub fn deployments() -> KindName {
     core("MachineDeployment", "machinedeployments")
 }
 
 /// A class whose variables are known.
-async fn create_class(world: &World, more: Value) {
+pub async fn create_class(world: &World, more: Value) {
     create_templates(world).await;
     world.create(&classes(), "k", json!({"spec": class_spec(more)})).await;
     let ready = |class: Option<&Value>| {
@@ -31,7 +31,7 @@ async fn create_class(world: &World, more: Value) {
     world.until(&classes(), "k", "variables are ready", ready).await;
 }
 
-fn topology() -> Value {
+pub fn topology() -> Value {
     json!({
         "classRef": {"name": "k"}, "version": VERSION, "controlPlane": {"replicas": 1},
         "workers": {"machineDeployments": [{"class": "worker", "name": "md", "replicas": 0}]},
@@ -39,7 +39,7 @@ fn topology() -> Value {
 }
 
 /// A cluster of the class whose topology is reconciled.
-async fn create_cluster(world: &World) {
+pub async fn create_cluster(world: &World) {
     world.create(&clusters(), "c", json!({"spec": {"topology": topology()}})).await;
     until_control_plane(world).await;
     control_plane_has(world, VERSION).await;
@@ -47,7 +47,7 @@ async fn create_cluster(world: &World) {
 }
 
 /// Waits until the cluster has a control plane.
-async fn until_control_plane(world: &World) {
+pub async fn until_control_plane(world: &World) {
     let named = |cluster: Option<&Value>| {
         cluster.is_some_and(|cluster| cluster["spec"]["controlPlaneRef"]["name"].is_string())
     };
@@ -55,14 +55,14 @@ async fn until_control_plane(world: &World) {
 }
 
 /// What the provider of the control plane reports.
-async fn control_plane_has(world: &World, version: &str) {
+pub async fn control_plane_has(world: &World, version: &str) {
     let cluster = world.get(&clusters(), "c").await.expect("a cluster");
     let name = cluster["spec"]["controlPlaneRef"]["name"].as_str().expect("a control plane").to_owned();
     let status = json!({"version": version, "initialization": {"controlPlaneInitialized": true}});
     world.status(&fake("FakeControlPlane"), &name, status).await;
 }
 
-async fn reports(world: &World, reason: &str, part: &str) {
+pub async fn reports(world: &World, reason: &str, part: &str) {
     let holds = |cluster: Option<&Value>| {
         cluster.is_some_and(|cluster| {
             let condition = condition(cluster, "TopologyReconciled");
@@ -72,19 +72,19 @@ async fn reports(world: &World, reason: &str, part: &str) {
     world.until(&clusters(), "c", &format!("{reason}: {part}"), holds).await;
 }
 
-async fn list(world: &World, kind: &KindName) -> Vec<Value> {
+pub async fn list(world: &World, kind: &KindName) -> Vec<Value> {
     world.user.list(kind, "default", &ListOptions::default()).await.expect("a list").items
 }
 
 /// Names of the cluster's own templates of a kind.
-async fn own(world: &World, kind: &str) -> Vec<String> {
+pub async fn own(world: &World, kind: &str) -> Vec<String> {
     let all = list(world, &fake(kind)).await;
     let own = all.iter().filter(|it| it["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "c");
     own.map(|it| it["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 /// Waits until the cluster has so many templates of a kind.
-async fn until_own(world: &World, kind: &str, count: usize) {
+pub async fn until_own(world: &World, kind: &str, count: usize) {
     for _ in 0..600 {
         if own(world, kind).await.len() == count {
             return;
@@ -193,7 +193,7 @@ fn variables() -> Value {
 }
 
 /// Why a change is refused.
-async fn refusal(world: &World, kind: &KindName, name: &str, change: Value) -> String {
+pub async fn refusal(world: &World, kind: &KindName, name: &str, change: Value) -> String {
     let patch = Patch::Merge(change.clone());
     let answer = world.user.patch(kind, &Key::new("default", name), None, &patch).await;
     answer.map(|_| panic!("{change} is accepted")).unwrap_err().to_string()

@@ -12,7 +12,7 @@ use capstan_object::{Object, ObjectMeta};
 use serde_json::Value;
 
 use super::observed::{DeletionHook, Observed, Topology};
-use super::{ClusterTopologies, status};
+use super::{ClusterTopologies, former_kinds, status};
 use crate::desired::{DesiredDeployment, Intent, reference};
 
 type Decisions = Decision<ClusterTopologies>;
@@ -30,8 +30,11 @@ pub(super) fn decide(look: &Look<ClusterTopologies>) -> Decisions {
         Observed::NoClass(why) | Observed::Failed(why) => {
             decision.wait(Wait::on("TopologyNotReconciled", why.clone()));
         }
-        Observed::ClassNotReconciled => {
+        Observed::ClassNotReconciled { patience } => {
             decision.wait(Wait::on("ClusterClassNotReconciled", "the ClusterClass to be reconciled"));
+            if let Some(patience) = patience {
+                decision.again_in(*patience);
+            }
         }
         Observed::ExtensionFailed { why, again } => {
             decision.wait(Wait::on("ExtensionFailed", why.clone())).again_in(*again);
@@ -121,12 +124,16 @@ fn label_cluster(topology: &Topology, decision: &mut Decisions) {
     meta.labels.insert(label::TOPOLOGY_OWNED.to_owned(), String::new());
     let upgrade = &topology.desired.upgrade;
     let step = topology.desired.control_plane.body["spec"]["version"].as_str().unwrap_or_default();
-    let hook_due = topology.desired.hooks.pending.contains(Hook::AfterClusterUpgrade);
-    if upgrade.control_plane_plan.is_empty() && upgrade.workers_plan.is_empty() && !hook_due {
-        meta.annotations.remove(annotation::TOPOLOGY_UPGRADE_STEP);
-    } else {
+    let hooks = &topology.desired.hooks;
+    let planned = !upgrade.control_plane_plan.is_empty() || !upgrade.workers_plan.is_empty();
+    // Before the hook lets the upgrade begin, there is no step of it that machines could be created for.
+    let held = hooks.blocking.contains_key(&Hook::BeforeClusterUpgrade);
+    if hooks.pending.contains(Hook::AfterClusterUpgrade) || (planned && !held) {
         meta.annotations.insert(annotation::TOPOLOGY_UPGRADE_STEP.to_owned(), step.to_owned());
+    } else {
+        meta.annotations.remove(annotation::TOPOLOGY_UPGRADE_STEP);
     }
+    former_kinds::write(&topology.former_kinds, &mut meta.annotations);
     let versions = |plan: &[String]| {
         plan.iter().map(|version| StatusUpgradePlanVersion { version: version.clone() }).collect::<Vec<_>>()
     };

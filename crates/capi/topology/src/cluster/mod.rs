@@ -7,9 +7,11 @@
 //! extensions patch, and whether they let an operation go on, is asked of them.
 
 mod asking;
+mod class_changes;
 mod compare;
 mod current;
 mod decide;
+mod former_kinds;
 mod observe;
 mod observed;
 mod orphans;
@@ -17,7 +19,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::contract::Definition;
@@ -32,6 +34,7 @@ use capstan_controller::{
     Caches, Change, Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches,
 };
 use capstan_object::{Key, Object};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 
 pub(crate) use current::template;
@@ -44,8 +47,8 @@ use crate::FIELD_MANAGER;
 pub struct ClusterTopologies {
     /// Comparisons that found no difference, by cluster: what they were about, and the state that was compared.
     unchanged: Mutex<BTreeMap<Key, BTreeMap<String, String>>>,
-    /// Kinds of templates that a cluster's workers referred to and that its class does not name, by cluster.
-    former_kinds: Mutex<BTreeMap<Key, BTreeSet<orphans::TemplateKind>>>,
+    /// Since when a cluster waits for its class to be reconciled.
+    waiting: Mutex<BTreeMap<Key, Timestamp>>,
     extensions: Arc<Extensions>,
     /// Clusters whose extension did not answer.
     retries: Arc<Retries>,
@@ -83,7 +86,10 @@ impl Controller for ClusterTopologies {
         watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
         watches.index_label::<MachineHealthCheck>(label::CLUSTER_NAME);
         watches.index_label::<MachinePool>(label::CLUSTER_NAME);
-        watches.related::<ClusterClass>(|change, caches| clusters_of(caches, &change.key));
+        watches.related::<ClusterClass>(|change, caches| match class_changes::concerns_clusters(change) {
+            true => clusters_of(caches, &change.key),
+            false => Vec::new(),
+        });
         let retries = self.retries.clone();
         watches.related_within::<ExtensionConfig>(GATHER, move |_, _| retries.waiting());
         watches.related_within::<MachineDeployment>(GATHER, owned_changed);
@@ -127,7 +133,7 @@ impl Controller for ClusterTopologies {
         self.retries.succeeded(key);
         self.extensions.forget(key);
         self.unchanged.lock().remove(key);
-        self.former_kinds.lock().remove(key);
+        self.class_is_ready(key);
     }
 }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use capstan_capi_core::paused;
 use capstan_capi_types::admission;
-use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachinePool, cluster_class};
+use capstan_capi_types::core::{Cluster, ClusterClass, MachineDeployment, MachinePool};
 use capstan_controller::{ObjectRef, ObserveError, View};
-use capstan_object::{Condition, ConditionStatus, Object};
+use capstan_object::Object;
 
-use super::asking;
 use super::current::{blueprint, created, current};
 use super::observed::{Difference, Observed, Topology};
 use super::orphans::orphans;
 use super::{ClusterTopologies, class_of};
+use super::{asking, class_changes};
 use crate::current::Current;
 use crate::desired::{Desired, rotation};
 
@@ -35,15 +35,18 @@ pub(super) async fn observe(
     let Some(class) = view.get::<ClusterClass>(&class)? else {
         return Ok(Observed::NoClass(format!("ClusterClass {class} does not exist")));
     };
-    if class.status.conditions.iter().any(is_failed_discovery) {
+    if class_changes::discovery_failed(&class) {
         return Ok(Observed::Failed(format!(
             "ClusterClass {} is not successfully reconciled: status of its VariablesReady condition must be True",
             class.metadata.key()
         )));
     }
     if class.metadata.generation != class.status.observed_generation {
-        return Ok(Observed::ClassNotReconciled);
+        return Ok(Observed::ClassNotReconciled {
+            patience: controller.patience(&cluster.key(), &class, view.now()),
+        });
     }
+    controller.class_is_ready(&cluster.key());
     let mut topology = cluster.spec.topology.clone();
     if let Err(errors) = admission::default_variables(&mut topology, &class) {
         return Ok(Observed::Failed(joined(&errors)));
@@ -73,10 +76,18 @@ pub(super) async fn observe(
     } else {
         created(view, &mut current, &desired).await?;
     }
-    let orphans = orphans(controller, view, &class, &current, &desired).await?;
+    let (orphans, former_kinds) = orphans(view, &class, &current, &desired).await?;
     let taken = taken(view, &current, &desired)?;
     let extended = class.spec.patches.iter().any(|patch| patch.external.is_some());
-    Ok(Observed::Topology(Box::new(Topology { current, desired, differences, orphans, taken, extended })))
+    Ok(Observed::Topology(Box::new(Topology {
+        current,
+        desired,
+        differences,
+        orphans,
+        taken,
+        extended,
+        former_kinds,
+    })))
 }
 
 /// Objects that have the names of workers to be created. Applying would take them over, whoever made them.
@@ -97,10 +108,6 @@ fn taken(view: &View, current: &Current, desired: &Desired) -> Result<BTreeSet<O
         }
     }
     Ok(taken)
-}
-
-fn is_failed_discovery(condition: &Condition) -> bool {
-    condition.kind == cluster_class::condition::VARIABLES_READY && condition.status == ConditionStatus::False
 }
 
 fn joined(errors: &[admission::FieldError]) -> String {

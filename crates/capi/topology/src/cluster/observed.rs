@@ -7,6 +7,7 @@ use capstan_capi_core::contract::External;
 use capstan_capi_runtime::HookAnswer;
 use capstan_controller::ObjectRef;
 
+use super::former_kinds::TemplateKind;
 use crate::current::Current;
 use crate::desired::Desired;
 
@@ -18,8 +19,10 @@ pub enum Observed {
     NotManaged,
     /// There is no such class.
     NoClass(String),
-    /// The class changed and its controller has not seen it yet.
-    ClassNotReconciled,
+    /// The class changed and its controller has not seen it yet. While there is patience, that is no news.
+    ClassNotReconciled {
+        patience: Option<Duration>,
+    },
     /// What is desired cannot be said, or what is there cannot be read.
     Failed(String),
     /// An extension did not answer, and is asked again after a time.
@@ -46,6 +49,8 @@ pub struct Topology {
     pub taken: BTreeSet<ObjectRef>,
     /// Extensions patch or validate the templates.
     pub extended: bool,
+    /// Kinds of which there may be templates of the cluster that the class does not name any more.
+    pub former_kinds: BTreeSet<TemplateKind>,
 }
 
 /// What hooks say about the deletion of a cluster.

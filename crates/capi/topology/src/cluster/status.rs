@@ -56,7 +56,9 @@ fn state(look: &Look<ClusterTopologies>) -> Option<ConditionState> {
             not(own::CLUSTER_CREATING, message.unwrap_or_default())
         }
         Observed::NoClass(why) | Observed::Failed(why) => not(own::RECONCILE_FAILED, why.clone()),
-        Observed::ClassNotReconciled => not(
+        // Every edit of a class is followed by a change of its status, for all its clusters: what they report stays.
+        Observed::ClassNotReconciled { patience: Some(_) } if is_reported(look) => None,
+        Observed::ClassNotReconciled { .. } => not(
             own::CLUSTER_CLASS_NOT_RECONCILED,
             "ClusterClass not reconciled. If this condition persists please check ClusterClass status. A ClusterClass is \
              reconciled if.status.observedGeneration == .metadata.generation is true. If this is not the case either \
@@ -72,6 +74,10 @@ fn state(look: &Look<ClusterTopologies>) -> Option<ConditionState> {
         }
         Observed::Topology(_) => Some(ConditionState::new(ConditionStatus::True, own::RECONCILE_SUCCEEDED, "")),
     }
+}
+
+fn is_reported(look: &Look<ClusterTopologies>) -> bool {
+    look.object.status.conditions.iter().any(|it| it.kind == condition::TOPOLOGY_RECONCILED)
 }
 
 fn taken(topology: &Topology) -> String {

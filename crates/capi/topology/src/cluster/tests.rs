@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use capstan_capi_runtime::HookAnswer;
 use capstan_capi_types::core::Cluster;
+use capstan_capi_types::runtime::Hook;
 use capstan_controller::{Controller, Decision, Look, ObjectRef};
 use jiff::Timestamp;
 use serde_json::json;
@@ -43,6 +44,7 @@ fn topology(current: Current, desired: Desired) -> Topology {
         orphans: Vec::new(),
         taken: BTreeSet::new(),
         extended: false,
+        former_kinds: BTreeSet::new(),
     }
 }
 
@@ -171,6 +173,27 @@ fn failures_and_upgrades_are_reported() {
     assert_eq!((&*condition.reason, &*condition.message), ("ReconcileFailed", "no template"));
 }
 
+#[test]
+fn the_step_of_an_upgrade_is_not_recorded_before_the_hook_lets_it_begin() {
+    let of = cluster(json!({}));
+    let fresh = Current { cluster: of.clone(), ..Current::default() };
+    let mut current = applied(&of, &desired_of(&of, &fresh), &["v1.35.0"]);
+    current.cluster.spec.topology.version = "v1.36.0".to_owned();
+    let wanted = current.cluster.clone();
+    let mut desired = desired_of(&wanted, &current);
+    let step = |current: &Current, desired: &Desired| {
+        let decision = decide(topology(current.clone(), desired.clone()));
+        decision.object.metadata.annotations.get("topology.internal.cluster.x-k8s.io/upgrade-step").cloned()
+    };
+    assert_eq!(step(&current, &desired).as_deref(), Some("v1.36.0"), "the upgrade has begun");
+    desired.hooks.pending.remove(Hook::AfterClusterUpgrade);
+    let answer = HookAnswer { retry_after_seconds: 30, message: "later".to_owned() };
+    desired.hooks.blocking.insert(Hook::BeforeClusterUpgrade, answer);
+    assert_eq!(step(&current, &desired), None, "the hook blocks");
+    desired.hooks.pending.add(Hook::AfterClusterUpgrade);
+    assert_eq!(step(&current, &desired).as_deref(), Some("v1.36.0"), "only the next upgrade is blocked");
+}
+
 fn decided(of: Cluster, seen: Observed) -> Decision<ClusterTopologies> {
     ClusterTopologies::default().decide(&Look::new(Arc::new(of), seen, Timestamp::UNIX_EPOCH))
 }
@@ -209,4 +232,22 @@ fn hooks_that_block_are_reported_and_asked_again() {
     }
     let decision = decided(deleted, Observed::Deleting(DeletionHook::Passed));
     assert!(decision.object.metadata.annotations.contains_key("runtime.cluster.x-k8s.io/ok-to-delete"));
+}
+
+#[test]
+fn a_condition_stays_while_the_class_is_about_to_be_reconciled() {
+    let reported = json!({"status": {"conditions": [{
+        "type": "TopologyReconciled", "status": "True", "reason": "ReconcileSucceeded", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}});
+    let patience = Some(Duration::from_secs(7));
+    for (of, patience, reason) in [
+        (cluster(json!({})), patience, "ClusterClassNotReconciled"),
+        (cluster(reported.clone()), patience, "ReconcileSucceeded"),
+        (cluster(reported), None, "ClusterClassNotReconciled"),
+    ] {
+        let decision = decided(of, Observed::ClassNotReconciled { patience });
+        assert_eq!(decision.object.status.conditions[0].reason, reason);
+        assert_eq!((decision.look_again, decision.waits.len()), (patience, 1));
+    }
 }
