@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use capstan_apiserver::status::Status;
-use capstan_capi_types::admission::{self, AdmissionError, Features, FieldError};
+use capstan_capi_types::admission::{self, AdmissionError, Features, FieldError, SecretUse};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, ClusterClass};
 use capstan_capi_types::ipam::{IPAddress, IPAddressClaim};
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::controllers::Group;
+use crate::secrets::Author;
 use crate::{class, secrets};
 
 /// The subject of a request.
@@ -132,12 +133,31 @@ impl Rules {
             errors.extend(Box::pin(class::validate_class(subject, object, old, others)).await?);
         }
         let uses = |object: &Value| (rules.secrets)(object).map_err(|error| subject.refused(error));
-        let before = old.map(uses).transpose()?.unwrap_or_default();
-        errors.extend(secrets::forbidden(subject.namespace, &uses(object)?, &before, others).await?);
+        let (new, mut before) = (uses(object)?, old.map(uses).transpose()?.unwrap_or_default());
+        let author = Author::of(object);
+        if author == Author::Topology && !new.is_empty() {
+            before.extend(self.uses_of_template(object, others).await?);
+        }
+        errors.extend(secrets::forbidden(subject.namespace, &new, &before, author, others).await?);
         match errors.as_slice() {
             [] => Ok(warnings),
             errors => Err(Status::invalid(subject.group, subject.kind, subject.name, errors)),
         }
+    }
+
+    /// The Secrets that the template of a topology's object names.
+    async fn uses_of_template(
+        &self,
+        object: &Value,
+        others: &dyn RelatedObjects,
+    ) -> Result<Vec<SecretUse>, Status> {
+        let Some((group, kind, key)) = secrets::template_of(object, others).await? else {
+            return Ok(Vec::new());
+        };
+        let is_it = |rules: &&admission::Rules| (rules.kind.group, rules.kind.kind) == (&*group, &*kind);
+        let Some(rules) = self.known.iter().find(is_it) else { return Ok(Vec::new()) };
+        let template = others.get(&rules.kind, &key).await?;
+        Ok(template.and_then(|template| (rules.secrets)(&template).ok()).unwrap_or_default())
     }
 
     /// Whether there are rules about the deletion of a kind.

@@ -6,14 +6,53 @@
 //! * who may `get` the Secret;
 //! * everybody in a namespace that the Secret lists in its annotation [`ALLOWED_NAMESPACES`];
 //! * an update that keeps a reference.
+//!
+//! The objects of a topology are written by the controllers, and patches of a class may put any reference into them. Here
+//! who sent the request counts nothing: the reference is also in the template, whose author was asked about, or the
+//! Secret lists the namespace.
 
 use capstan_apiserver::status::Status;
 use capstan_capi_types::admission::{FieldError, SecretUse};
+use capstan_capi_types::core::{Cluster, annotation, label};
 use capstan_object::{Key, Object};
 use capstan_provider_kit::Secret;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::rules::RelatedObjects;
+
+/// Who wrote the object that names Secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Author {
+    Requester,
+    Topology,
+}
+
+impl Author {
+    pub(crate) fn of(object: &Value) -> Self {
+        match object["metadata"]["labels"].get(label::TOPOLOGY_OWNED) {
+            Some(_) => Self::Topology,
+            None => Self::Requester,
+        }
+    }
+}
+
+/// Group, kind and key of the template that an object of a topology was cloned from.
+pub(crate) async fn template_of(
+    object: &Value,
+    others: &dyn RelatedObjects,
+) -> Result<Option<(String, String, Key)>, Status> {
+    let metadata = &object["metadata"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let template = text(&metadata["annotations"][annotation::CLONED_FROM_NAME]);
+    let group_kind = text(&metadata["annotations"][annotation::CLONED_FROM_GROUP_KIND]);
+    let Some((kind, group)) = group_kind.split_once('.') else { return Ok(None) };
+    let cluster = Key::new(text(&metadata["namespace"]), text(&metadata["labels"][label::CLUSTER_NAME]));
+    let Some(cluster) = others.get(&Cluster::KIND, &cluster).await? else { return Ok(None) };
+    let Ok(cluster) = Cluster::deserialize(cluster) else { return Ok(None) };
+    let class = cluster.spec.topology.class_ref.key(&cluster.metadata.namespace);
+    Ok(class.map(|class| (group.to_owned(), kind.to_owned(), Key::new(class.namespace, template))))
+}
 
 /// Annotation of a Secret: namespaces, separated by commas, whose objects may name it; `*` for all.
 pub const ALLOWED_NAMESPACES: &str = "capstan.dev/allowed-namespaces";
@@ -23,6 +62,7 @@ pub(crate) async fn forbidden(
     namespace: &str,
     uses: &[SecretUse],
     before: &[SecretUse],
+    author: Author,
     others: &dyn RelatedObjects,
 ) -> Result<Vec<FieldError>, Status> {
     let mut errors = Vec::new();
@@ -36,17 +76,24 @@ pub(crate) async fn forbidden(
         let allowed = match known {
             Some(allowed) => allowed,
             None => {
-                others.may_get(&Secret::KIND, secret).await? || granted(secret, namespace, others).await?
+                author == Author::Requester && others.may_get(&Secret::KIND, secret).await?
+                    || granted(secret, namespace, others).await?
             }
         };
         judged.push((secret, allowed));
         if !allowed {
             errors.push(FieldError::forbidden(
                 path.as_str(),
-                format!(
-                    "you may not use Secret {secret}: get the right to read it, or have its owner add {namespace:?} \
-                     to its annotation {ALLOWED_NAMESPACES}"
-                ),
+                match author {
+                    Author::Requester => format!(
+                        "you may not use Secret {secret}: get the right to read it, or have its owner add {namespace:?} \
+                         to its annotation {ALLOWED_NAMESPACES}"
+                    ),
+                    Author::Topology => format!(
+                        "a patch of the ClusterClass may not use Secret {secret}: name it in the template, or have its \
+                         owner add {namespace:?} to its annotation {ALLOWED_NAMESPACES}"
+                    ),
+                },
             ));
         }
     }

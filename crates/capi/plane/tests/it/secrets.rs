@@ -13,6 +13,8 @@ use capstan_pki::Pki;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use crate::plane::core;
+
 /// The kind of the test: a ConfigMap whose data names a Secret.
 const CONFIG_MAP: Kind =
     Kind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", scope: Scope::Namespaced };
@@ -117,6 +119,39 @@ async fn whoever_may_not_read_a_secret_may_not_have_it_used() {
     };
     patch(tenant.clone(), json!({"more": "x"})).await.expect("what an administrator allowed stays");
     let refused = patch(tenant, json!({"name": "other"})).await.expect_err("another Secret");
+    assert!(refused.is_invalid(), "{refused}");
+}
+
+/// An object of the topology of cluster `c`, cloned from the ConfigMap `template`.
+fn of_topology(name: &str, namespace: &str, secret: &str) -> Value {
+    let mut body = config_map(name, namespace, secret);
+    body["metadata"]["labels"] =
+        json!({"topology.cluster.x-k8s.io/owned": "", "cluster.x-k8s.io/cluster-name": "c"});
+    body["metadata"]["annotations"] = json!({
+        "cluster.x-k8s.io/cloned-from-name": "template", "cluster.x-k8s.io/cloned-from-groupkind": "ConfigMap.",
+    });
+    body
+}
+
+#[tokio::test]
+async fn a_patch_of_a_class_may_not_use_what_its_template_does_not_name() {
+    // The controllers are `admin` here: they may read everything.
+    let (admin, tenant) = server().await;
+    capstan_capi_plane::install(&admin, &capstan_capi_plane::definitions()).await.expect("definitions");
+    let cluster = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c"},
+        "spec": {"topology": {"classRef": {"name": "k"}, "version": "v1.36.0"}},
+    });
+    admin.create(&core("Cluster", "clusters"), "team", &cluster).await.expect("a cluster");
+    let refused = create(&admin, &of_topology("a", "operators", "cloud")).await.expect_err("by a patch");
+    assert!(refused.to_string().contains("a patch of the ClusterClass may not use"), "{refused}");
+    create(&admin, &of_topology("own", "team", "any")).await.expect("its own namespace");
+    create(&admin, &of_topology("lent", "operators", "lent")).await.expect("its owner lends it");
+
+    create(&tenant, &config_map("template", "operators", "cloud")).await.expect_err("not theirs");
+    create(&admin, &config_map("template", "operators", "cloud")).await.expect("may read it");
+    create(&admin, &of_topology("a", "operators", "cloud")).await.expect("as the template says");
+    let refused = create(&admin, &of_topology("b", "operators", "other")).await.expect_err("another one");
     assert!(refused.is_invalid(), "{refused}");
 }
 
