@@ -6,11 +6,16 @@ use capstan_provider_kit::admission::{
 };
 
 use crate::backend::Subnet;
-use crate::types::{KVMCluster, KVMMachine, KVMMachineSpec, KVMMachineTemplate};
+use crate::types::{KVMCluster, KVMClusterTemplate, KVMMachine, KVMMachineSpec, KVMMachineTemplate};
 
 /// Defaults and rules of the provider's kinds.
-pub fn rules() -> [Rules; 3] {
-    [Rules::of::<KVMCluster>(), Rules::of::<KVMMachine>(), Rules::of::<KVMMachineTemplate>()]
+pub fn rules() -> [Rules; 4] {
+    [
+        Rules::of::<KVMCluster>(),
+        Rules::of::<KVMClusterTemplate>(),
+        Rules::of::<KVMMachine>(),
+        Rules::of::<KVMMachineTemplate>(),
+    ]
 }
 
 impl Admission for KVMCluster {
@@ -31,6 +36,16 @@ impl Admission for KVMCluster {
         {
             errors.push(FieldError::invalid("spec.network.cidr", cidr.as_str(), error.to_string()));
         }
+        errors
+    }
+}
+
+impl Admission for KVMClusterTemplate {
+    fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let template = &self.spec.template;
+        let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
+        validate_template::<Self>(&template.metadata, changed, &mut errors);
         errors
     }
 }
@@ -156,6 +171,18 @@ mod tests {
             ),
             ("KVMMachine", None, spec(json!({"dnsServers": ["x"]})), Some("spec.dnsServers[0]")),
             ("KVMMachine", None, spec(json!({"nodeLabels": {"a": "b; c"}})), Some("spec.nodeLabels")),
+            (
+                "KVMClusterTemplate",
+                Some(template(json!({}))),
+                template(json!({"network": {"cidr": "10.0.0.0/24"}})),
+                Some("spec.template.spec"),
+            ),
+            (
+                "KVMClusterTemplate",
+                Some(template(json!({"backend": "namespace"}))),
+                template(json!({"backend": "namespace"})),
+                None,
+            ),
             ("KVMMachineTemplate", None, template(id("kvm:///a")), Some("spec.template.spec.providerID")),
             (
                 "KVMMachineTemplate",

@@ -6,7 +6,7 @@ use capstan_provider_kit::definitions::{
 };
 use serde_json::Value;
 
-use crate::types::{KVMCluster, KVMMachine, KVMMachineTemplate};
+use crate::types::{KVMCluster, KVMClusterTemplate, KVMMachine, KVMMachineTemplate};
 
 const LABELS: [(&str, &str); 3] = labels("infrastructure-kvm", "v1beta1");
 
@@ -15,6 +15,7 @@ pub fn definitions() -> Vec<Value> {
     let network = vec![text("Network", ".status.cidr").wide()];
     vec![
         definition::<KVMCluster>(&LABELS, cluster_version::<KVMCluster>(network)),
+        definition::<KVMClusterTemplate>(&LABELS, template_version::<KVMClusterTemplate>()),
         definition::<KVMMachine>(&LABELS, machine_version::<KVMMachine>()),
         definition::<KVMMachineTemplate>(&LABELS, template_version::<KVMMachineTemplate>().with_status()),
     ]
@@ -26,7 +27,7 @@ mod tests {
 
     #[test]
     fn definitions_follow_the_contract() {
-        let plurals = ["kvmclusters", "kvmmachines", "kvmmachinetemplates"];
+        let plurals = ["kvmclusters", "kvmclustertemplates", "kvmmachines", "kvmmachinetemplates"];
         assert_follow_the_contract(&super::definitions(), "v1beta1", &plurals);
     }
 }

@@ -23,6 +23,9 @@ pub struct Options {
     only: Option<String>,
 }
 
+/// The path of an explanation why upstream has no such definition.
+const ONLY_OURS: &str = "only ours";
+
 /// An intended difference.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +64,17 @@ pub fn run(options: &Options) -> Result<()> {
         if options.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
             continue;
         }
-        let theirs = upstream(&folders, &name)?;
+        let Some(theirs) = upstream(&folders, &name)? else {
+            let only_ours = |it: &Explanation| it.definition == name && it.path == ONLY_OURS;
+            match explanations.iter().position(only_ours) {
+                Some(at) => {
+                    used.insert(at);
+                    explained += 1;
+                }
+                None => bail!("upstream has no {name}"),
+            }
+            continue;
+        };
         let (ours, theirs) = (places_of(&ours), places_of(&theirs));
         definitions += 1;
         places += theirs.len();
@@ -114,18 +127,16 @@ fn upstream_folders() -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Upstream's CRD, from the file that its generator names after group and plural.
-fn upstream(folders: &[PathBuf], name: &str) -> Result<Value> {
+/// Upstream's CRD, from the file that its generator names after group and plural; `None` if there is none.
+fn upstream(folders: &[PathBuf], name: &str) -> Result<Option<Value>> {
     let (plural, group) = name.split_once('.').with_context(|| format!("{name} is not the name of a CRD"))?;
     let file = format!("{group}_{plural}.yaml");
-    let path = folders
-        .iter()
-        .map(|folder| folder.join(&file))
-        .find(|path| path.exists())
-        .with_context(|| format!("upstream has no {file}"))?;
+    let Some(path) = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists()) else {
+        return Ok(None);
+    };
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let options = serde_saphyr::options! { budget: None };
-    serde_saphyr::from_str_with_options(&text, options).with_context(|| path.display().to_string())
+    serde_saphyr::from_str_with_options(&text, options).map(Some).with_context(|| path.display().to_string())
 }
 
 /// Flattens a CRD: `v1beta2 .spec.paused type` → `"boolean"`.

@@ -3,20 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use capstan_capi_types::admission::{Admission, Features, FieldError, Rules, SecretUse};
+use capstan_capi_types::admission::{
+    Admission, Features, FieldError, Rules, SecretUse, validate_template_meta,
+};
 use capstan_object::Key;
 use capstan_schema::meta::dns1123_subdomain;
 
 use crate::v1beta3::{
-    CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec,
-    CloudStackIsolatedNetwork, CloudStackMachine, CloudStackMachineSpec, CloudStackMachineTemplate,
-    Identifier,
+    CloudStackAffinityGroup, CloudStackCluster, CloudStackClusterSpec, CloudStackClusterTemplate,
+    CloudStackFailureDomain, CloudStackFailureDomainSpec, CloudStackIsolatedNetwork, CloudStackMachine,
+    CloudStackMachineSpec, CloudStackMachineTemplate, Identifier,
 };
 
 /// Rules of every kind of this provider in its stored version.
-pub fn all() -> [Rules; 6] {
+pub fn all() -> [Rules; 7] {
     [
         Rules::of::<CloudStackCluster>(),
+        Rules::of::<CloudStackClusterTemplate>(),
         Rules::of::<CloudStackMachine>(),
         Rules::of::<CloudStackMachineTemplate>(),
         Rules::of::<CloudStackFailureDomain>(),
@@ -44,11 +47,35 @@ fn credentials(domain: &CloudStackFailureDomainSpec, path: String) -> SecretUse 
     SecretUse { path, secret: Key::new(endpoint.namespace.as_str(), endpoint.name.as_str()) }
 }
 
+/// The Secrets of the failure domains of a cluster, whose spec is at a path.
+fn secrets_of(spec: &CloudStackClusterSpec, path: &str) -> Vec<SecretUse> {
+    let domains = spec.failure_domains.iter().enumerate();
+    let path = |at: usize| format!("{path}.failureDomains[{at}].acsEndpoint");
+    domains.map(|(at, domain)| credentials(domain, path(at))).collect()
+}
+
+impl Admission for CloudStackClusterTemplate {
+    /// What is in the spec is checked in the clusters: patches of a class may complete it.
+    fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let template = &self.spec.template;
+        validate_template_meta(&template.metadata, "spec.template.metadata", &mut errors);
+        if old.is_some_and(|old| old.spec.template.spec != template.spec) {
+            let what = "CloudStackClusterTemplate spec.template.spec field is immutable. Please create a new resource \
+                        instead.";
+            errors.push(FieldError::forbidden("spec.template.spec", what));
+        }
+        errors
+    }
+
+    fn secrets(&self) -> Vec<SecretUse> {
+        secrets_of(&self.spec.template.spec, "spec.template.spec")
+    }
+}
+
 impl Admission for CloudStackCluster {
     fn secrets(&self) -> Vec<SecretUse> {
-        let domains = self.spec.failure_domains.iter().enumerate();
-        let path = |at: usize| format!("spec.failureDomains[{at}].acsEndpoint");
-        domains.map(|(at, domain)| credentials(domain, path(at))).collect()
+        secrets_of(&self.spec, "spec")
     }
 
     /// A manifest that left the choice of the endpoint to the provider can be applied again after it was made: CAPC

@@ -16,6 +16,13 @@ const LABELS: &[(&str, &str)] = &[
     ("cluster.x-k8s.io/v1beta2", "v1beta3"),
 ];
 
+/// Kinds that CAPC does not have exist in one version.
+const OWN_LABELS: &[(&str, &str)] = &[
+    CLUSTERCTL,
+    ("cluster.x-k8s.io/provider", "infrastructure-cloudstack"),
+    ("cluster.x-k8s.io/v1beta2", "v1beta3"),
+];
+
 /// The columns that CAPC shows of machines.
 fn machine_columns() -> Vec<Column> {
     vec![
@@ -65,6 +72,13 @@ pub fn definitions() -> Vec<Value> {
                 version::<v1beta3::CloudStackCluster>(with_age(cluster)).pending(READY, "Unknown"),
             ],
         ),
+        Definition {
+            kind: v1beta3::CloudStackClusterTemplate::KIND,
+            short_names: &[],
+            labels: OWN_LABELS,
+            versions: vec![Version::of::<v1beta3::CloudStackClusterTemplate>(vec![age()])],
+        }
+        .to_value(),
         definition::<v1beta3::CloudStackFailureDomain>(
             &[],
             vec![

@@ -82,6 +82,31 @@ fn the_secrets_of_failure_domains_are_known_to_admission() {
 }
 
 #[test]
+fn the_template_of_clusters_is_immutable_and_names_secrets_as_its_clusters_do() {
+    let template = |spec: Value, labels: Value| json!({ "spec": { "template": { "metadata": { "labels": labels }, "spec": spec } } });
+    let spec =
+        json!({ "failureDomains": [domain("a")], "controlPlaneEndpoint": { "host": "", "port": 6443 } });
+    let old = template(spec.clone(), json!({}));
+    let immutable = "spec.template.spec: Forbidden: CloudStackClusterTemplate spec.template.spec field is immutable. \
+                     Please create a new resource instead.";
+    for (new, errors) in [
+        (old.clone(), vec![]),
+        (template(spec.clone(), json!({ "team": "a" })), vec![]),
+        (template(with(spec, "/controlPlaneEndpoint/port", json!(443)), json!({})), vec![immutable]),
+    ] {
+        assert_eq!(verdict("CloudStackClusterTemplate", &new, Some(&old)), errors);
+    }
+    // A patch of the class may complete it.
+    let incomplete = template(json!({ "failureDomains": [] }), json!({}));
+    assert_eq!(verdict("CloudStackClusterTemplate", &incomplete, None), [""; 0]);
+    let labelled = template(json!({}), json!({ "-": "a" }));
+    assert_eq!(verdict("CloudStackClusterTemplate", &labelled, None).len(), 1);
+
+    let uses = (rules(GROUP, "CloudStackClusterTemplate").unwrap().secrets)(&old).unwrap();
+    assert_eq!((uses.len(), uses[0].path.as_str()), (1, "spec.template.spec.failureDomains[0].acsEndpoint"));
+}
+
+#[test]
 fn failure_domains_come_and_go_but_do_not_change_and_one_stays() {
     let none = json!({ "host": "", "port": 0 });
     let old = cluster(json!([domain("a"), domain("b")]), none.clone());
@@ -420,13 +445,20 @@ fn what_the_schema_requires_is_written_even_when_it_is_empty() {
 #[test]
 fn definitions_serve_every_version_and_lead_each_contract_to_its_own() {
     let definitions = definitions();
-    assert_eq!(definitions.len(), 7);
+    assert_eq!(definitions.len(), 8);
     for definition in definitions {
         let name = definition["metadata"]["name"].as_str().unwrap();
         assert!(name.ends_with(GROUP));
         assert_eq!(definition["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], "v1beta3");
         let versions = definition["spec"]["versions"].as_array().unwrap();
         let names: Vec<&str> = versions.iter().map(|version| version["name"].as_str().unwrap()).collect();
+        let labelled = &definition["metadata"]["labels"]["cluster.x-k8s.io/v1beta1"];
+        if name.starts_with("cloudstackclustertemplates") {
+            // CAPC has no such kind.
+            assert_eq!((names, labelled), (vec!["v1beta3"], &Value::Null));
+            continue;
+        }
+        assert_eq!(labelled, "v1beta1_v1beta2");
         match name.starts_with("cloudstackfailuredomains") {
             true => assert_eq!(names, ["v1beta2", "v1beta3"]),
             false => assert_eq!(names, ["v1beta1", "v1beta2", "v1beta3"]),

@@ -1,11 +1,19 @@
 //! `KVMCluster`: the network of a cluster on this host, and its API endpoint.
 
-use capstan_capi_types::core::APIEndpoint;
+use capstan_capi_types::core::{APIEndpoint, TemplateMeta};
 use capstan_capi_types::wire::{choice, wire};
 use capstan_object::{Condition, ObjectMeta, object};
 use capstan_provider_kit::InitializationStatus;
 
 object!(KVMCluster, "infrastructure.cluster.x-k8s.io" / "v1beta1", "KVMCluster", "kvmclusters", Namespaced);
+
+object!(
+    KVMClusterTemplate,
+    "infrastructure.cluster.x-k8s.io" / "v1beta1",
+    "KVMClusterTemplate",
+    "kvmclustertemplates",
+    Namespaced
+);
 
 wire! {
     /// The infrastructure of a cluster on this host: a network, and a load balancer for its API servers.
@@ -51,6 +59,29 @@ wire! {
         /// CIDR of the network.
         #[schemars(length(min = 9, max = 18))]
         pub cidr: String,
+    }
+
+    /// Template of KVMClusters.
+    pub struct KVMClusterTemplate {
+        /// Standard object metadata.
+        pub metadata: ObjectMeta,
+        /// Desired state.
+        pub spec: KVMClusterTemplateSpec,
+    }
+
+    /// Template of KVMClusters.
+    pub struct KVMClusterTemplateSpec {
+        /// Template of the objects.
+        #[schemars(extend("x-required" = true))]
+        pub template: KVMClusterTemplateResource,
+    }
+
+    /// The template of a KVMCluster.
+    pub struct KVMClusterTemplateResource {
+        /// Labels and annotations of the created objects.
+        pub metadata: TemplateMeta,
+        /// Desired state. Immutable.
+        pub spec: KVMClusterSpec,
     }
 }
 

@@ -3,7 +3,10 @@
 pub mod cluster;
 pub mod machine;
 
-pub use cluster::{Backend, KVMCluster, KVMClusterSpec, KVMClusterStatus, KVMNetwork};
+pub use cluster::{
+    Backend, KVMCluster, KVMClusterSpec, KVMClusterStatus, KVMClusterTemplate, KVMClusterTemplateResource,
+    KVMClusterTemplateSpec, KVMNetwork,
+};
 pub use machine::{
     HostVolume, KVMImage, KVMMachine, KVMMachineSpec, KVMMachineStatus, KVMMachineTemplate,
     KVMMachineTemplateResource, KVMMachineTemplateSpec, KVMMachineTemplateStatus, KVMNodeInfo, NodeTaint,

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
 mod check;
+mod classes;
 mod cloud;
 mod domains;
 mod failures;

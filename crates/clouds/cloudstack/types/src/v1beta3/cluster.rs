@@ -40,6 +40,7 @@ record! {
             pub failure_domains: Vec<CloudStackFailureDomainSpec>,
             /// Endpoint of the API server. Without a host, the provider allocates a public IP address on isolated
             /// networks.
+            #[schemars(extend("x-default" = { "host": "", "port": 0 }))]
             pub control_plane_endpoint: Endpoint,
         }
         optional {

@@ -7,8 +7,10 @@ record! {
     pub struct Endpoint {
         required {
             /// Host name or IP address; empty until it is known.
+            #[schemars(extend("x-default" = ""))]
             pub host: String,
             /// Port; 0 until it is known.
+            #[schemars(extend("x-default" = 0))]
             pub port: i32,
         }
     }

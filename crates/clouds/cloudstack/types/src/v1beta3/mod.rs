@@ -2,6 +2,7 @@
 
 mod affinity_group;
 mod cluster;
+mod cluster_template;
 mod common;
 mod failure_domain;
 mod isolated_network;
@@ -13,6 +14,9 @@ pub use affinity_group::{
     CloudStackAffinityGroup, CloudStackAffinityGroupSpec, CloudStackAffinityGroupStatus,
 };
 pub use cluster::{CloudStackCluster, CloudStackClusterSpec, CloudStackClusterStatus, FailureDomains};
+pub use cluster_template::{
+    CloudStackClusterTemplate, CloudStackClusterTemplateResource, CloudStackClusterTemplateSpec,
+};
 pub use common::{Address, Endpoint, Identifier, Initialization, SecretReference};
 pub use failure_domain::{
     CloudStackFailureDomain, CloudStackFailureDomainSpec, CloudStackFailureDomainStatus, Network, Vpc, Zone,

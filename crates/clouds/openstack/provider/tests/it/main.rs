@@ -3,6 +3,7 @@
 
 mod capacity;
 mod check;
+mod classes;
 mod cloud;
 mod credentials;
 mod features;

@@ -102,7 +102,7 @@ fn wrong(what: impl Into<String>) -> Violation {
     Violation::new("L1", what)
 }
 
-async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> Result<(), Violation> {
+pub async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> Result<(), Violation> {
     let key = Key::new(NAMESPACE, name);
     let patched = world.user()?.patch(&KindName::of::<T>(), &key, None, &Patch::Merge(change)).await;
     patched.map(drop).map_err(failed)
@@ -172,7 +172,7 @@ async fn destroy(world: &World<'_>, cloud: &Cloud, control_plane: bool) -> Resul
 }
 
 /// The cluster is as it should be, here, in the cloud and inside.
-fn all_is_well(shape: Shape, story: &Script, world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+pub fn all_is_well(shape: Shape, story: &Script, world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     let objects = world.objects()?;
     let machines = objects.list(&KindName::of::<Machine>());
     let control_plane = machines.iter().filter(|machine| is_control_plane(machine)).count();

@@ -1,0 +1,138 @@
+//! A cluster of a ClusterClass: the example of the repository.
+
+use std::sync::Arc;
+
+use capstan_apiserver::Config;
+use capstan_capi_types::controlplane::KubeadmControlPlaneTemplate;
+use capstan_capi_types::core::{Cluster, ClusterClass};
+use capstan_cloudstack_types::v1beta3::CloudStackClusterTemplate;
+use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
+use capstan_harness::{Checker, Scenario, Violation, World, run};
+use capstan_object::{Key, Object};
+use serde_json::{Value, json};
+
+use crate::cloud::Cloud;
+use crate::manifests::{self, NAME, NAMESPACE, Shape};
+use crate::story::{self, Script, all_is_well, failed, patch};
+
+const EXAMPLE: &str = include_str!("../../../../../../examples/cloudstack-class.yaml");
+const NETWORK: &str = include_str!("../../../../../../examples/cni.yaml");
+
+/// The documents of the example, whose cluster gets the name and the version that a story expects.
+fn example(version: &str) -> Vec<(KindName, Value)> {
+    let of_class = [
+        KindName::of::<ClusterClass>(),
+        KindName::of::<CloudStackClusterTemplate>(),
+        KindName::of::<KubeadmControlPlaneTemplate>(),
+    ];
+    let documents = NETWORK.split("\n---\n").chain(EXAMPLE.split("\n---\n"));
+    let documents = documents.filter(|text| text.lines().any(|line| line.starts_with("kind:")));
+    documents
+        .map(|text| {
+            let mut body: Value = serde_saphyr::from_str(text).expect("YAML");
+            body["metadata"]["namespace"] = NAMESPACE.into();
+            let name = body["kind"].as_str().expect("a kind").to_owned();
+            if name == Cluster::KIND.kind {
+                body["metadata"]["name"] = NAME.into();
+                body["spec"]["topology"]["version"] = version.into();
+            }
+            let own = of_class.iter().find(|kind| kind.kind == name).cloned();
+            (own.unwrap_or_else(|| manifests::kind(&name)), body)
+        })
+        .collect()
+}
+
+/// The lifecycle of a cluster whose class is the example's.
+struct OfClass(Script);
+
+async fn create(world: &World<'_>, cloud: &Cloud, version: &str) -> Result<(), Violation> {
+    let keys = cloud.simulator.credentials("capstan").map_err(failed)?;
+    let user = world.user()?;
+    user.create(&manifests::secrets(), NAMESPACE, &manifests::keys(&keys)).await.map_err(failed)?;
+    for (kind, body) in example(version) {
+        user.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+async fn change(world: &World<'_>, topology: Value) -> Result<(), Violation> {
+    patch::<Cluster>(world, NAME, json!({"spec": {"topology": topology}})).await
+}
+
+/// The topology is what the cluster consists of, and everything is named for the cluster.
+fn is_reconciled(world: &World<'_>) -> Result<(), Violation> {
+    let cluster = world.objects()?.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME));
+    let conditions = cluster.unwrap_or_default()["status"]["conditions"].clone();
+    let of_topology =
+        conditions.as_array().into_iter().flatten().find(|it| it["type"] == "TopologyReconciled");
+    match of_topology.is_some_and(|it| it["status"] == "True") {
+        true => Ok(()),
+        false => Err(Violation::new("topology", conditions.to_string())),
+    }
+}
+
+impl Scenario for OfClass {
+    type Outside = Cloud;
+
+    fn outside(&self, env: &Env) -> Cloud {
+        self.0.outside(env)
+    }
+
+    fn controllers(&self, cloud: &Cloud, runtime: &mut Runtime) {
+        self.0.controllers(cloud, runtime);
+    }
+
+    fn checkers(&self, cloud: &Cloud) -> Vec<Box<dyn Checker>> {
+        self.0.checkers(cloud)
+    }
+
+    fn workloads(&self, cloud: &Cloud, management: Client, env: Env) -> Option<Arc<dyn Workloads>> {
+        self.0.workloads(cloud, management, env)
+    }
+
+    fn configure(&self, config: Config) -> Config {
+        self.0.configure(config)
+    }
+
+    fn options(&self) -> Options {
+        self.0.options()
+    }
+
+    async fn prepare(&self, world: &World<'_>) -> Result<(), Violation> {
+        self.0.prepare(world).await
+    }
+
+    async fn run(&self, world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+        let mut shape = Shape { version: "v1.35.0", ..Shape::EXAMPLE };
+        create(world, cloud, shape.version).await?;
+        for act in 0..3 {
+            match act {
+                0 => {}
+                1 => {
+                    shape.workers = 2;
+                    let workers = json!([{"class": "default-worker", "name": "md-0", "replicas": 2}]);
+                    change(world, json!({"workers": {"machineDeployments": workers}})).await?;
+                }
+                _ => {
+                    shape.version = "v1.36.0";
+                    change(world, json!({"version": shape.version})).await?;
+                }
+            }
+            world.run_until_idle().await?;
+            all_is_well(shape, false, world, cloud)?;
+            is_reconciled(world)?;
+        }
+        story::delete_cluster(world, cloud, NAME).await?;
+        let leaks = cloud.simulator.leaks(Some("capstan"));
+        match leaks.is_empty() {
+            true => Ok(()),
+            false => Err(Violation::new("L3", format!("left in the cloud: {leaks:?}"))),
+        }
+    }
+}
+
+#[test]
+fn a_cluster_of_the_class_is_created_scaled_upgraded_and_goes_without_a_trace() {
+    let report = run(&OfClass(Script::of(&[]).expunging_soon()), 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
