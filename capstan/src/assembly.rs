@@ -1,11 +1,13 @@
 //! What `server` and `manager` share: the controllers to run, what they need on a server, and how they start.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use capstan_apiserver::webhook_client::IdentityFiles;
 use capstan_capi_core::machine::{self, SyncedKeys};
-use capstan_capi_plane::{Group, Rules, Settings};
+use capstan_capi_plane::{Group, Rules, Settings, over_https};
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
 use capstan_controller::{Client, Dial, Env, Runtime, TcpDial};
 use capstan_provider_kit::ProviderVersions;
@@ -40,6 +42,12 @@ pub struct ControllerArgs {
     /// Also sync annotations that match this pattern from Machines to their Nodes
     #[arg(long, value_name = "REGEX", value_delimiter = ',')]
     pub additional_sync_machine_annotations: Vec<String>,
+    /// Client certificate for calls to runtime extensions, in PEM; a renewed file is used with the next call
+    #[arg(long, value_name = "FILE", requires = "runtime_extension_client_key_file")]
+    pub runtime_extension_client_cert_file: Option<PathBuf>,
+    /// Key of that certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "runtime_extension_client_cert_file")]
+    pub runtime_extension_client_key_file: Option<PathBuf>,
     /// Concurrent reconciles per controller
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub concurrency: usize,
@@ -83,7 +91,17 @@ impl Assembly {
             &args.additional_sync_machine_annotations,
         )
         .context("--additional-sync-machine-labels and --additional-sync-machine-annotations take regular expressions: correct the pattern")?;
+        let identity =
+            match (&args.runtime_extension_client_cert_file, &args.runtime_extension_client_key_file) {
+                (Some(certificate), Some(key)) => Some(
+                    IdentityFiles::open(certificate, key)
+                        .map_err(anyhow::Error::msg)
+                        .context("--runtime-extension-client-cert-file cannot be used")?,
+                ),
+                _ => None,
+            };
         let settings = Settings {
+            extensions: over_https(env.clone(), identity),
             machine: machine::Settings { synced, ..machine::Settings::default() },
             controllers,
             namespace: args.namespace.clone(),

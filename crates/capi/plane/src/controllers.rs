@@ -118,7 +118,7 @@ impl Default for Settings {
             token_ttl: bootstrap::Settings::default().token_ttl,
             machine: machine::Settings::default(),
             keys: Arc::new(SystemKeys),
-            extensions: over_https(Env::system()),
+            extensions: over_https(Env::system(), None),
             concurrency: options.concurrency,
             instance: options.instance,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_apiserver::auth::{ObjectSource, StoredEntry};
-use capstan_apiserver::webhook_client::{self, CallError, WebhookClient};
+use capstan_apiserver::webhook_client::{self, CallError, IdentityFiles, WebhookClient};
 use capstan_capi_runtime::{Extensions, Post, PostError};
 use capstan_capi_types::runtime::ClientConfig;
 use capstan_controller::Env;
@@ -15,9 +15,14 @@ use serde_json::{Value, json};
 /// Memory that a decoded response may take.
 const MOST_MEMORY: usize = 64 * 1024 * 1024;
 
-/// Calls extension servers over HTTPS.
-pub fn over_https(env: Env) -> Arc<Extensions> {
-    Arc::new(Extensions::new(Arc::new(HttpsPost { client: WebhookClient::new(Arc::new(NoServices), env) })))
+/// Calls extension servers over HTTPS, with a client certificate if there is one.
+pub fn over_https(env: Env, identity: Option<IdentityFiles>) -> Arc<Extensions> {
+    let client = WebhookClient::new(Arc::new(NoServices), env);
+    let client = match identity {
+        Some(identity) => client.presenting(identity),
+        None => client,
+    };
+    Arc::new(Extensions::new(Arc::new(HttpsPost { client })))
 }
 
 struct HttpsPost {

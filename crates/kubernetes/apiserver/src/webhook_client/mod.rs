@@ -6,6 +6,7 @@
 mod answer;
 mod config;
 mod dial;
+mod identity;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -27,6 +28,8 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use identity::Identity;
+pub use identity::IdentityFiles;
 use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
 use serde::Serialize;
@@ -65,13 +68,39 @@ type HttpClient = Client<HttpsConnector<Connector>, Full<Bytes>>;
 pub struct WebhookClient {
     source: Arc<dyn ObjectSource>,
     env: Env,
-    clients: Mutex<HashMap<ClientConfig, HttpClient>>,
+    identity: Option<IdentityFiles>,
+    clients: Mutex<Clients>,
+}
+
+/// Clients with connections, which all present the same certificate.
+#[derive(Default)]
+struct Clients {
+    identity: Option<Identity>,
+    by_config: HashMap<ClientConfig, HttpClient>,
+}
+
+impl Clients {
+    /// Those that present a certificate. A new one ends the connections with the one before.
+    fn of(&mut self, identity: Option<&Identity>) -> &mut HashMap<ClientConfig, HttpClient> {
+        if self.identity.as_ref() != identity {
+            self.identity = identity.cloned();
+            self.by_config.clear();
+        }
+        &mut self.by_config
+    }
 }
 
 impl WebhookClient {
     /// Looks up Services of webhooks in `source`.
     pub fn new(source: Arc<dyn ObjectSource>, env: Env) -> Self {
-        Self { source, env, clients: Mutex::default() }
+        Self { source, env, identity: None, clients: Mutex::default() }
+    }
+
+    /// Presents this certificate to servers that ask for one.
+    #[must_use]
+    pub fn presenting(mut self, identity: IdentityFiles) -> Self {
+        self.identity = Some(identity);
+        self
     }
 
     /// Posts a review of many objects and returns the JSON object of the response.
@@ -127,19 +156,21 @@ impl WebhookClient {
     }
 
     fn client(&self, config: &ClientConfig) -> Result<HttpClient, String> {
-        if let Some(client) = self.clients.lock().get(config) {
+        let identity = self.identity.as_ref().map(IdentityFiles::read).transpose()?;
+        if let Some(client) = self.clients.lock().of(identity.as_ref()).get(config) {
             return Ok(client.clone());
         }
-        let client = self.connect(config)?;
+        let client = self.connect(config, identity.as_ref())?;
         let mut clients = self.clients.lock();
+        let clients = clients.of(identity.as_ref());
         if clients.len() >= KEPT_CLIENTS {
             clients.clear();
         }
         Ok(clients.entry(config.clone()).or_insert(client).clone())
     }
 
-    fn connect(&self, config: &ClientConfig) -> Result<HttpClient, String> {
-        let mut tls = trust::tls_config(&config.ca_bundle, &self.env)?;
+    fn connect(&self, config: &ClientConfig, identity: Option<&Identity>) -> Result<HttpClient, String> {
+        let mut tls = trust::tls_config(&config.ca_bundle, identity, &self.env)?;
         // One connection per call to remote targets: HTTP/2 would send all calls to one of several backends.
         tls.alpn_protocols = match config.is_local() {
             true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],

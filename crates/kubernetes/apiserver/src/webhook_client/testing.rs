@@ -30,6 +30,8 @@ pub(crate) struct Server {
     pub(crate) calls: Arc<Mutex<Vec<(String, Value)>>>,
     /// Connections so far.
     pub(crate) connections: Arc<Mutex<usize>>,
+    /// The certificate that a client presented on each of them.
+    pub(crate) presented: Arc<Mutex<Vec<Option<Vec<u8>>>>>,
 }
 
 impl Server {
@@ -47,17 +49,21 @@ impl Server {
             ca_bundle: STANDARD.encode(pki.ca_pem().unwrap()),
             calls: Arc::default(),
             connections: Arc::default(),
+            presented: Arc::default(),
         };
         let (calls, connections) = (server.calls.clone(), server.connections.clone());
+        let presented = server.presented.clone();
         let answer: Arc<Answer> = Arc::new(answer);
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (acceptor, answer, calls) = (acceptor.clone(), answer.clone(), calls.clone());
-                let connections = connections.clone();
+                let (connections, presented) = (connections.clone(), presented.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     *connections.lock() += 1;
+                    let chain = stream.get_ref().1.peer_certificates();
+                    presented.lock().push(chain.and_then(<[_]>::first).map(|leaf| leaf.to_vec()));
                     let service = service_fn(move |request| reply(request, answer.clone(), calls.clone()));
                     let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
                     let _ = builder.serve_connection(TokioIo::new(stream), service).await;

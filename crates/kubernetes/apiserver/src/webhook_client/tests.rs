@@ -155,3 +155,60 @@ fn a_serving_certificate_that_is_its_own_authority_is_trusted_by_its_bundle() {
     let other = capstan_pki::Pki::ephemeral(Env::system()).ca_pem().unwrap();
     assert!(verify(other.as_bytes(), "hook.ns.svc").is_err());
 }
+
+#[tokio::test]
+async fn a_client_certificate_is_presented_and_a_renewed_one_with_the_next_call() {
+    let server = Server::start(&["127.0.0.1"], |_, _| Some((200, "{}".into()))).await;
+    let config = ClientConfig::from_json(&server.client_config("/hook")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let issued = || {
+        let credential = capstan_pki::Pki::ephemeral(Env::system()).client("caller", &[]).unwrap();
+        std::fs::write(&certificate, credential.certificate_pem()).unwrap();
+        std::fs::write(&key, credential.key.to_pem()).unwrap();
+        Some(credential.certificate.to_vec())
+    };
+    client(Objects::default()).post(&config, &json!({}), SOON).await.unwrap();
+    let first = issued();
+    let client = client(Objects::default()).presenting(IdentityFiles::open(&certificate, &key).unwrap());
+    for _ in 0..2 {
+        client.post(&config, &json!({}), SOON).await.unwrap();
+    }
+    let second = issued();
+    client.post(&config, &json!({}), SOON).await.unwrap();
+    assert_eq!(*server.presented.lock(), [None, first, second]);
+
+    std::fs::remove_file(&key).unwrap();
+    let lost = client.post(&config, &json!({}), SOON).await.unwrap_err().to_string();
+    assert!(lost.contains("tls.key cannot be read"), "{lost}");
+}
+
+#[test]
+fn files_that_are_no_certificate_and_its_key_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let issued = || capstan_pki::Pki::ephemeral(Env::system()).client("caller", &[]).unwrap();
+    let (one, other) = (issued(), issued());
+    let certificate = file("a.crt", &one.certificate_pem());
+    for (certificate, key, problem) in [
+        (&certificate, &file("a.key", &one.key.to_pem()), None),
+        (&certificate, &file("b.key", &other.key.to_pem()), Some("do not fit")),
+        (&certificate, &file("none.key", "nothing"), Some("the client key is not PEM")),
+        (
+            &file("none.crt", "nothing"),
+            &file("c.key", &one.key.to_pem()),
+            Some("the client certificate is not PEM"),
+        ),
+        (&certificate, &folder.path().join("absent"), Some("absent cannot be read")),
+    ] {
+        match (IdentityFiles::open(certificate, key), problem) {
+            (Ok(_), None) => {}
+            (Err(found), Some(problem)) => assert!(found.contains(problem), "{found}"),
+            (found, _) => panic!("{problem:?}: {found:?}"),
+        }
+    }
+}

@@ -12,18 +12,25 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::identity::Identity;
+
 /// TLS for calls to webhooks, with the CAs of a PEM bundle, or of the operating system if it is empty. Errors have
 /// upstream's text.
-pub(super) fn tls_config(ca_bundle: &[u8], env: &Env) -> Result<ClientConfig, String> {
+pub(super) fn tls_config(
+    ca_bundle: &[u8],
+    identity: Option<&Identity>,
+    env: &Env,
+) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_details(provider(), tls_time(env))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    if ca_bundle.is_empty() {
-        let builder = builder.with_native_roots().map_err(|error| error.to_string())?;
-        return Ok(builder.with_no_client_auth());
-    }
-    let verifier = Arc::new(verifier(ca_bundle)?);
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    let builder = match ca_bundle {
+        [] => builder.with_native_roots().map_err(|error| error.to_string())?,
+        bundle => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier(bundle)?)),
+    };
+    let Some(identity) = identity else { return Ok(builder.with_no_client_auth()) };
+    let (chain, key) = identity.parsed()?;
+    builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())
 }
 
 pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Bundle, String> {
