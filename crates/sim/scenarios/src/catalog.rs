@@ -2,11 +2,13 @@
 
 use capstan_guest::Timings;
 
+use crate::class::VERSIONS;
 use crate::scenario::{Act, ClusterScenario};
 
-/// Versions before and after an upgrade.
-const OLD: &str = "v1.35.2";
-const NEW: &str = "v1.36.0";
+/// Versions before and after an upgrade, and one that is two minors from the last.
+const OLDEST: &str = VERSIONS[0];
+const OLD: &str = VERSIONS[1];
+const NEW: &str = VERSIONS[2];
 
 fn scenario(name: &'static str, control_plane: usize, workers: usize, acts: &[Act]) -> ClusterScenario {
     let mut all = vec![Act::Create];
@@ -38,8 +40,8 @@ fn with_pool(name: &'static str, control_plane: usize, workers: usize, acts: &[A
 
 pub fn all() -> Vec<ClusterScenario> {
     use Act::{
-        ChangeMemory, Delete, Idle, KillControlPlane, KillWorker, ScaleControlPlane, ScaleWhilePaused,
-        ScaleWorkers, Strip, Upgrade,
+        ChangeMemory, Delete, EditClass, Idle, KillControlPlane, KillWorker, Rebase, ScaleControlPlane,
+        ScaleWhilePaused, ScaleWorkers, Strip, Upgrade,
     };
     vec![
         ClusterScenario {
@@ -70,6 +72,9 @@ pub fn all() -> Vec<ClusterScenario> {
         },
         of_class("class", 1, 1, &[ScaleWorkers(2), ChangeMemory(2048), Delete]),
         of_class("class-upgrade", 1, 1, &[Upgrade(NEW)]),
+        ClusterScenario { version: OLDEST, ..of_class("class-chain", 1, 1, &[Upgrade(NEW)]) },
+        of_class("class-edit", 1, 1, &[EditClass(2048), Delete]),
+        of_class("class-rebase", 1, 1, &[Rebase(3072), ScaleWorkers(2), Delete]),
         ClusterScenario {
             pool: true,
             ..of_class(

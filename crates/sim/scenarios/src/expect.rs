@@ -28,6 +28,10 @@ pub(crate) struct Shape {
     pub class: bool,
     /// The workers are a MachinePool.
     pub pool: bool,
+    /// Name of the class.
+    pub of_class: &'static str,
+    /// Value of the class's variable.
+    pub variable: Option<i32>,
     /// Memory of the machines, if the class sets it.
     pub memory: Option<i32>,
 }

@@ -12,6 +12,7 @@
 
 mod catalog;
 pub mod check;
+mod class;
 mod expect;
 mod kinds;
 mod manifests;

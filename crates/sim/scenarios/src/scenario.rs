@@ -9,7 +9,7 @@ use capstan_apiserver::Config;
 use capstan_capi_kubeadm::certificates::SeededKeys;
 use capstan_capi_plane as plane;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, label};
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachinePool, label};
 use capstan_controller::operation::Intention;
 use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
 use capstan_guest::vm::{Image, VmSpec};
@@ -20,8 +20,8 @@ use capstan_sim_provider::{MACHINE_TAG, SimClusters, SimMachinePools, SimMachine
 use serde_json::{Value, json};
 
 use crate::expect::{self, Shape};
-use crate::manifests::{self, CLASS, NAME, NAMESPACE, WORKERS};
-use crate::{check, kinds};
+use crate::manifests::{self, NAME, NAMESPACE, WORKERS};
+use crate::{check, class, kinds};
 
 /// An action of a user or a failure. After each the cluster must become idle and have its expected state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,10 @@ pub enum Act {
     Upgrade(&'static str),
     /// Changes a variable of a cluster of a class: every machine is replaced.
     ChangeMemory(i32),
+    /// Has the class use other templates: every machine is replaced.
+    EditClass(i32),
+    /// Moves the cluster to another class, and deletes the one before: every machine is replaced.
+    Rebase(i32),
     KillWorker,
     KillControlPlane,
     /// All finalizers and owner references are removed.
@@ -55,7 +59,8 @@ impl Act {
             Self::Upgrade(_) => Some(Intention::Upgrade),
             Self::KillWorker | Self::KillControlPlane => Some(Intention::Heal),
             Self::Delete => Some(Intention::Delete),
-            Self::Strip | Self::Idle | Self::ChangeMemory(_) => None,
+            Self::Strip | Self::Idle => None,
+            Self::ChangeMemory(_) | Self::EditClass(_) | Self::Rebase(_) => None,
         }
     }
 }
@@ -107,11 +112,11 @@ const POOL_TOKENS: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Id of a foreign machine.
 pub(crate) const FOREIGN: &str = "foreign";
 
-fn failed(error: impl std::fmt::Display) -> Violation {
+pub(crate) fn failed(error: impl std::fmt::Display) -> Violation {
     Violation::new("scenario", error.to_string())
 }
 
-async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> Result<(), Violation> {
+pub(crate) async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> Result<(), Violation> {
     let key = Key::new(NAMESPACE, name);
     let patched = world.user()?.patch(&KindName::of::<T>(), &key, None, &Patch::Merge(change)).await;
     patched.map(drop).map_err(failed)
@@ -148,13 +153,18 @@ impl ClusterScenario {
                     Act::ScaleWorkers(workers) => shape.workers = workers,
                     Act::ScaleControlPlane(replicas) => shape.control_plane = replicas,
                     Act::Upgrade(version) => shape.version = version.to_owned(),
-                    Act::ChangeMemory(memory) => shape.memory = Some(memory),
+                    Act::ChangeMemory(memory) => {
+                        (shape.variable, shape.memory) = (Some(memory), Some(memory));
+                    }
                     _ => {}
                 }
-                patch::<Cluster>(world, NAME, json!({"spec": {"topology": manifests::topology(shape)}}))
-                    .await?;
+                patch::<Cluster>(world, NAME, json!({"spec": {"topology": class::topology(shape)}})).await?;
             }
-            Act::ChangeMemory(_) => return Err(failed("only a class has variables")),
+            Act::EditClass(memory) if shape.class => class::edit(world, shape, memory).await?,
+            Act::Rebase(memory) if shape.class => class::rebase(world, shape, memory).await?,
+            Act::ChangeMemory(_) | Act::EditClass(_) | Act::Rebase(_) => {
+                return Err(failed("the cluster has no class"));
+            }
             Act::ScaleWorkers(workers) if shape.pool => {
                 shape.workers = workers;
                 patch::<MachinePool>(world, WORKERS, json!({"spec": {"replicas": workers}})).await?;
@@ -200,8 +210,7 @@ impl ClusterScenario {
                 world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
                 world.run_until_idle().await?;
                 if shape.class {
-                    let (kind, key) = (KindName::of::<ClusterClass>(), Key::new(NAMESPACE, CLASS));
-                    world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
+                    class::delete(world, shape.of_class).await?;
                     world.run_until_idle().await?;
                 }
                 return expect::nothing(world, site);
@@ -360,6 +369,8 @@ impl Scenario for ClusterScenario {
             network: self.network,
             class: self.class,
             pool: self.pool,
+            of_class: class::CLASS,
+            variable: None,
             memory: None,
         };
         for (at, act) in self.acts.iter().enumerate() {

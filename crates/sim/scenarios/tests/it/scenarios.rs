@@ -41,6 +41,9 @@ scenarios! {
     owners_and_finalizers_of_a_pool_come_back: "pool-strip";
     a_cluster_of_a_class_is_scaled_gets_a_variable_and_goes: "class";
     a_cluster_of_a_class_is_upgraded: "class-upgrade";
+    an_upgrade_over_two_minors_passes_through_the_one_between: "class-chain";
+    an_edit_of_a_class_replaces_its_machines: "class-edit";
+    a_cluster_that_moves_to_another_class_is_scaled_and_goes: "class-rebase";
     a_pool_of_a_class_is_scaled_changed_upgraded_and_goes: "class-pool";
     a_cluster_of_a_class_at_rest_is_not_written_to: "class-idle";
 }
