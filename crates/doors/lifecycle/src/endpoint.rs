@@ -14,7 +14,8 @@ pub fn parse(text: &str) -> Result<(&str, u16), String> {
             (host, number)
         }
     };
-    match is_address(host) || is_name(host) {
+    // kube-vip announces IPv4 addresses, and networks of CloudStack have them.
+    match host.parse::<std::net::Ipv4Addr>().is_ok() || is_name(host) {
         true => Ok((host, port)),
         false => Err("use an IPv4 address or a domain name, with an optional port".to_owned()),
     }
@@ -45,6 +46,8 @@ mod tests {
         assert_eq!(parse("10.0.0.1:443"), Ok(("10.0.0.1", 443)));
         assert_eq!(parse("api.example.org:8443"), Ok(("api.example.org", 8443)));
         for wrong in ["", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:70000", "10.0.0", "a_b", "-a", ":6443", "a b"]
+            .into_iter()
+            .chain(["fd00::1", "fd00::1:6443", "[fd00::1]", "[fd00::1]:6443"])
         {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -19,6 +19,10 @@ pub mod annotation {
     pub const PAUSED: &str = "anywhere.eks.amazonaws.com/paused";
     /// Skips the check whether the endpoint's address is in use.
     pub const SKIP_IP_CHECK: &str = "anywhere.eks.amazonaws.com/skip-ip-check";
+    /// Allows that a paused cluster is deleted.
+    pub const ALLOW_DELETE_WHEN_PAUSED: &str = "anywhere.eks.amazonaws.com/allow-delete-when-paused";
+    /// EKS Anywhere's mark on clusters in which it installed Cilium.
+    pub const CILIUM_INSTALLED: &str = "anywhere.eks.amazonaws.com/eksa-cilium";
     /// Digest of what was last applied to a generated object: shows removed fields without a request.
     pub const APPLIED: &str = "capstan.dev/lifecycle-applied";
     /// On clusters: the CNI, `cilium` or `calico`.

@@ -1,11 +1,12 @@
 //! Decides about a cluster: one phase after another, until one has to wait.
 
-use capstan_controller::ObjectRef;
-use capstan_controller::{Decision, Effect, Look, Note, Wait};
+use capstan_capi_types::core;
+use capstan_controller::{Decision, Effect, Look, Note, ObjectRef, Wait};
 
 use super::phases::{self, Flow, Round};
 use super::{Clusters, Settings, cni, status};
-use crate::names::CLUSTER_FINALIZER;
+use crate::names::{CLUSTER_FINALIZER, label};
+use crate::types::Cluster;
 
 /// A phase: what is done, and whether the next one follows.
 type Phase = fn(&mut Round<'_>) -> Flow;
@@ -24,7 +25,10 @@ const PHASES: [Phase; 8] = [
 
 pub(super) fn decide(settings: &Settings, look: &Look<Clusters>) -> Decision<Clusters> {
     let mut decision = Decision::rest(look);
-    if look.paused.is_some() {
+    if let Some(why) = &look.paused {
+        if look.object.metadata.is_deleting() {
+            decision.wait(Wait::on("Paused", format!("the cluster to be resumed: {why}")));
+        }
         return decision;
     }
     if look.object.metadata.is_deleting() {
@@ -41,10 +45,18 @@ pub(super) fn decide(settings: &Settings, look: &Look<Clusters>) -> Decision<Clu
     decision
 }
 
+/// Whether the Cluster of Cluster API was made for a cluster. EKS Anywhere gives it no label of its own.
+fn is_own(cluster: &Cluster, generated: &core::Cluster) -> bool {
+    let labels = &generated.metadata.labels;
+    match labels.contains_key(label::CLUSTER_NAME) || labels.contains_key(label::CLUSTER_NAMESPACE) {
+        true => super::owner_of(generated) == Some(cluster.metadata.key()),
+        false => cluster.status.reconciled_generation > 0,
+    }
+}
+
 /// Deletes the Cluster of Cluster API and waits for it: what belongs to it goes with it.
 fn delete(look: &Look<Clusters>, decision: &mut Decision<Clusters>) {
-    let own = look.object.metadata.key();
-    let cluster = look.seen.current.cluster.as_ref().filter(|it| super::owner_of(&***it) == Some(own));
+    let cluster = look.seen.current.cluster.as_ref().filter(|it| is_own(&look.object, it));
     let Some(cluster) = cluster else {
         decision.remove_finalizer(CLUSTER_FINALIZER);
         return;

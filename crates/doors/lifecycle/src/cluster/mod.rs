@@ -85,6 +85,15 @@ const CONDITIONS: [&str; 5] = [
 const BY_DATACENTER: &str = "datacenter";
 pub(crate) const BY_MACHINE_CONFIG: &str = "machine-config";
 
+/// Clusters by the address of their endpoint.
+const BY_ADDRESS: &str = "address";
+
+/// The address of a cluster's endpoint, without the port.
+fn address(cluster: &Cluster) -> Option<&str> {
+    let endpoint = cluster.spec.control_plane_configuration.endpoint.as_ref()?;
+    Some(crate::endpoint::parse(&endpoint.host).ok()?.0)
+}
+
 /// The values of the index [`BY_MACHINE_CONFIG`].
 pub(crate) fn machine_configs_of(cluster: &Cluster) -> Vec<String> {
     let namespace = cluster.metadata.namespace.as_str();
@@ -105,6 +114,9 @@ impl Controller for Clusters {
             vec![key.to_string()]
         });
         watches.index::<Cluster>(BY_MACHINE_CONFIG, machine_configs_of);
+        watches.index::<Cluster>(BY_ADDRESS, |cluster| {
+            address(cluster).map(str::to_owned).into_iter().collect()
+        });
         // Those with the keys are read, those of the CNI are the cluster's own.
         watches.related_within::<SecretOutline>(GATHER, owner);
         watches.related::<CloudStackDatacenterConfig>(|change, caches| users(caches, BY_DATACENTER, change));
@@ -134,8 +146,19 @@ impl Controller for Clusters {
     }
 
     fn paused(&self, object: &Cluster, _: &View) -> Result<Option<String>, ObserveError> {
-        let paused = object.metadata.annotations.contains_key(annotation::PAUSED);
-        Ok(paused.then(|| format!("it has the annotation {}", annotation::PAUSED)))
+        let annotations = &object.metadata.annotations;
+        if !annotations.contains_key(annotation::PAUSED) {
+            return Ok(None);
+        }
+        let paused = format!("it has the annotation {}", annotation::PAUSED);
+        let allow = annotation::ALLOW_DELETE_WHEN_PAUSED;
+        Ok(match (object.metadata.is_deleting(), annotations.contains_key(allow)) {
+            (false, _) => Some(paused),
+            (true, true) => None,
+            (true, false) => {
+                Some(format!("{paused}: to delete it, remove that, or add the annotation {allow}"))
+            }
+        })
     }
 
     async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Observed, ObserveError> {

@@ -19,7 +19,7 @@ use capstan_controller::{ObserveError, View};
 use capstan_object::{Key, Object, ObjectMeta};
 use capstan_provider_kit::SecretOutline;
 
-use super::{Clusters, CniSeen, cni};
+use super::{BY_ADDRESS, Clusters, CniSeen, cni};
 use crate::cloud::{self, OpenZone, secret_of};
 use crate::endpoint;
 use crate::names::{self, SYSTEM_NAMESPACE, annotation, label};
@@ -38,6 +38,14 @@ pub struct Observed {
     pub machines: Option<CloudError>,
     pub current: Current,
     pub cni: CniSeen,
+}
+
+impl Observed {
+    /// Sum of the generations of everything that the cluster refers to.
+    pub(super) fn children_generation(&self) -> i64 {
+        let configs = self.machine_configs.values().map(|it| it.metadata.generation);
+        configs.chain(self.datacenter.iter().map(|it| it.metadata.generation)).sum()
+    }
 }
 
 /// The objects of a cluster that exist.
@@ -146,6 +154,12 @@ async fn address_holder(
     let taken = clusters.iter().find(|other| other.spec.control_plane_endpoint.host == host);
     if let Some(other) = taken {
         return Ok(Some(format!("cluster {}", other.key())));
+    }
+    // Of clusters that ask for the same address the oldest gets it.
+    let age = |cluster: &Cluster| (cluster.metadata.creation_timestamp, cluster.metadata.key());
+    let others = view.indexed::<Cluster>(BY_ADDRESS, host)?;
+    if let Some(other) = others.iter().find(|other| age(other) < age(cluster)) {
+        return Ok(Some(format!("cluster {}", other.metadata.key())));
     }
     if let Ok(address) = host.parse::<IpAddr>() {
         for zone in datacenter.spec.zones() {

@@ -9,7 +9,7 @@ use capstan_controller::{Code, Decision, Effect, KindName, Look, Note, ObjectRef
 use capstan_object::{Conditions as _, Key, Object, ObjectMeta, OwnerReference};
 use serde_json::Value;
 
-use super::cni::Pending;
+use super::cni::{self, Pending};
 use super::observe::is_valid;
 use super::{Clusters, CniCall, Settings, compare, rotation};
 use crate::code;
@@ -120,7 +120,7 @@ pub(super) fn validate_machine_configs(round: &mut Round<'_>) -> Flow {
         // A cloud that is down is not a manifest that is wrong.
         if error.reason == "CloudUnreachable" {
             round.decision.wait(Wait::on(error.reason, what).code(error.code));
-            return match round.look.seen.current.cluster.is_some() {
+            return match is_reconciled(round.look) {
                 true => prepare(round),
                 false => Flow::Stop,
             };
@@ -130,12 +130,21 @@ pub(super) fn validate_machine_configs(round: &mut Round<'_>) -> Flow {
     prepare(round)
 }
 
+/// Whether the cluster was reconciled as its manifests are now: CloudStack had what they name then.
+fn is_reconciled(look: &Look<Clusters>) -> bool {
+    let status = &look.object.status;
+    look.seen.current.cluster.is_some()
+        && status.failure_reason.is_none()
+        && status.reconciled_generation == look.object.metadata.generation
+        && status.children_reconciled_generation == look.seen.children_generation()
+}
+
 /// Generates the objects.
 fn prepare(round: &mut Round<'_>) -> Flow {
     let seen = &round.look.seen;
     let cluster = &round.look.object;
     let Some(datacenter) = &seen.datacenter else { return Flow::Stop };
-    if !cluster.skips_cni()
+    if !cni::is_left(cluster, &seen.current)
         && let Err(what) = round.settings.cni.plan(cluster)
     {
         return round.fail("ClusterInvalid", code::INVALID, what);
@@ -215,7 +224,12 @@ pub(super) fn workers(round: &mut Round<'_>) -> Flow {
     for GeneratedGroup { deployment, bootstrap, machines, health_check } in &generated.groups {
         effects.apply(machines.clone(), current.machine_templates.get(&machines.metadata.name));
         effects.apply(bootstrap.clone(), current.bootstrap_templates.get(&bootstrap.metadata.name));
-        effects.apply(deployment.clone(), current.deployments.get(&deployment.metadata.name));
+        let there = current.deployments.get(&deployment.metadata.name);
+        match deployment.spec.replicas {
+            Some(_) => effects.apply(deployment.clone(), there),
+            // Admission would fill in what the autoscaler sets.
+            None => effects.apply_without(deployment.clone(), there, "replicas"),
+        }
         effects.apply(health_check.clone(), current.health_checks.get(&health_check.metadata.name));
     }
     let wanted = |name: &str| generated.groups.iter().any(|group| group.deployment.metadata.name == name);
@@ -246,7 +260,12 @@ pub(super) struct Applies<'a> {
 }
 
 impl Applies<'_> {
-    pub(super) fn apply<T: Admission>(&mut self, mut wanted: T, current: Option<&Arc<T>>) {
+    pub(super) fn apply<T: Admission>(&mut self, wanted: T, current: Option<&Arc<T>>) {
+        self.apply_without(wanted, current, "");
+    }
+
+    /// Applies all but a field of the spec, which is left to others.
+    fn apply_without<T: Admission>(&mut self, mut wanted: T, current: Option<&Arc<T>>, left: &str) {
         wanted.metadata_mut().owner_references.extend(self.owner.clone());
         // What admission adds is compared, too. If it fails, applying reports why.
         let _ = Admission::default(&mut wanted, None);
@@ -263,6 +282,9 @@ impl Applies<'_> {
         };
         if let Some(fields) = body.as_object_mut() {
             fields.remove("status");
+        }
+        if let Some(spec) = body["spec"].as_object_mut() {
+            spec.remove(left);
         }
         let digest = compare::digest(&body);
         body["metadata"]["annotations"][annotation::APPLIED] = digest.into();

@@ -49,11 +49,8 @@ pub(super) fn report(
     let generation = look.object.metadata.generation;
     status.observed_generation = generation;
     if settled {
-        let seen = &look.seen;
-        let configs = seen.machine_configs.values().map(|it| it.metadata.generation);
-        let datacenter = seen.datacenter.iter().map(|it| it.metadata.generation);
         status.reconciled_generation = generation;
-        status.children_reconciled_generation = configs.chain(datacenter).sum();
+        status.children_reconciled_generation = look.seen.children_generation();
     }
 }
 

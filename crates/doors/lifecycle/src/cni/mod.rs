@@ -137,7 +137,7 @@ impl Cni {
             && let Some(fields) = settings(cluster.cilium())
         {
             return Err(format!(
-                "spec.clusterNetwork.cniConfig.cilium: {what} cannot follow {fields}: remove it, give a chart of Cilium to --lifecycle-cni, or install the CNI yourself and set skipUpgrade: true"
+                "spec.clusterNetwork.cniConfig.cilium: {what} cannot follow {fields}: remove it, give a chart of Cilium to --lifecycle-cni, or set skipUpgrade: true and configure Cilium yourself"
             ));
         }
         let input = match source {

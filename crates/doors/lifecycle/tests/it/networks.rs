@@ -145,17 +145,37 @@ fn a_chart_that_cannot_be_rendered_is_reported_and_leaves_what_runs() {
 }
 
 #[test]
-fn what_is_left_to_somebody_else_is_neither_installed_nor_upgraded() {
+fn what_is_left_to_the_owner_is_installed_once_and_not_upgraded() {
     fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
         Box::pin(async move {
-            story::create(world, cloud, |_| ()).await?;
-            world.run_until_idle().await?;
-            set(world, json!({"skipUpgrade": true})).await?;
+            story::create(world, cloud, |body| {
+                if body["kind"] == "Cluster" {
+                    body["spec"]["clusterNetwork"]["cniConfig"]["cilium"] = json!({"skipUpgrade": true});
+                }
+            })
+            .await?;
             world.run_until_idle().await?;
             ready_with(world, 1, 1)?;
+            let client = workload(world, cloud).await?;
+            if image(&client, "DaemonSet", "cilium").await? != "quay.io/cilium/cilium:v1.16.5" {
+                return wrong("the CNI of a new cluster is not installed");
+            }
             let skipped = condition(world)?;
             if skipped["reason"] != "SkipUpgradesForDefaultCNIConfigured" || skipped["status"] != "False" {
                 return wrong(skipped);
+            }
+            // What Capstan installs is upgraded, until that is skipped.
+            set(world, json!({"skipUpgrade": null, "policyEnforcementMode": "always"})).await?;
+            world.run_until_idle().await?;
+            if condition(world)?["status"] != "True" {
+                return wrong(condition(world)?);
+            }
+            set(world, json!({"skipUpgrade": true, "policyEnforcementMode": null})).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, 1)?;
+            let config = there(&client, "", "ConfigMap", "cilium-config").await?;
+            if config["data"]["enable-policy"] != "always" {
+                return wrong(config);
             }
             story::delete(world, cloud).await?;
             nothing_is_left(world, cloud)

@@ -22,7 +22,7 @@ use crate::cni::Manifests;
 pub(super) use call::run;
 pub(super) use observe::observe;
 pub(super) use phase::cni;
-pub(super) use state::{Pending, SKIPPED, configured};
+pub(super) use state::{Pending, SKIPPED, configured, is_left};
 
 /// Name and namespace of Cilium's agents, its operator, and both parts of the check of a version.
 const NAMESPACE: &str = "kube-system";

@@ -21,7 +21,7 @@ pub(in crate::cluster) async fn observe(
         .control_plane
         .as_ref()
         .is_some_and(|plane| plane.status.conditions.is_condition_true(shared::AVAILABLE));
-    if !available || cluster.skips_cni() {
+    if !available || state::is_left(cluster, current) {
         return seen;
     }
     // What cannot be planned is reported before.

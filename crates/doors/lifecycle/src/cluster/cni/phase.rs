@@ -31,7 +31,7 @@ fn kind(part: &ResourceRef) -> KindName {
 
 pub(in crate::cluster) fn cni(round: &mut Round<'_>) -> Flow {
     let (cluster, current) = (&round.look.object, &round.look.seen.current);
-    if cluster.skips_cni() {
+    if state::is_left(cluster, current) {
         return Flow::Next;
     }
     let plan = match round.settings.cni.plan(cluster) {

@@ -46,6 +46,20 @@ pub(super) fn recorded<'a>(cluster: &Cluster, current: &'a Current) -> Option<Re
     annotation_of(cluster, current, annotation::APPLIED).map(Record::parse)
 }
 
+/// Whether the CNI is left as it is. With `skipUpgrade` a new cluster gets one all the same, as from EKS Anywhere: once.
+/// One that EKS Anywhere installed before the cluster was taken over is not replaced.
+pub(in crate::cluster) fn is_left(cluster: &Cluster, current: &Current) -> bool {
+    let recorded = recorded(cluster, current).is_some();
+    let installed_before = cluster.metadata.annotations.contains_key(annotation::CILIUM_INSTALLED);
+    match cluster.skips_cni() {
+        // It was ready, so it has a CNI, wherever that is from.
+        true => {
+            installed_before || cluster.status.reconciled_generation > 0 || recorded && current.cni.is_some()
+        }
+        false => installed_before && !recorded,
+    }
+}
+
 /// The parts that were written.
 fn parts(cluster: &Cluster, current: &Current) -> Vec<ResourceRef> {
     recorded(cluster, current).map_or_else(Vec::new, |record| record.parts.of(cluster))
@@ -88,7 +102,7 @@ pub(super) const UPGRADING: &str = "DefaultCNIUpgradeInProgressReason";
 /// The condition `DefaultCNIConfigured`.
 pub(in crate::cluster) fn configured(look: &Look<Clusters>, pending: Pending) -> ConditionState {
     let (cluster, current) = (&look.object, &look.seen.current);
-    if cluster.skips_cni() {
+    if is_left(cluster, current) {
         let what = "Configured to skip default Cilium CNI upgrades";
         return ConditionState::new(False, SKIPPED, what);
     }
