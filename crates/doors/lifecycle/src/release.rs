@@ -6,16 +6,21 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::version;
+use crate::version::{self, MOST_SKEW};
 
 /// Minor versions without a file.
 const DEFAULT_MINORS: std::ops::RangeInclusive<u32> = 28..=36;
 /// kube-vip without a file.
 const KUBE_VIP: &str = "ghcr.io/kube-vip/kube-vip:v0.8.9";
 
-/// The releases that clusters may have: the version window.
+/// Minor versions that kubelets may be behind the API server without a file, as in EKS Anywhere.
+const WORKER_SKEW: u32 = 2;
+
+/// The releases that clusters may have: the version window, and how far workers may be behind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Releases {
+    /// Minor versions that worker groups may be behind the control plane.
+    pub worker_skew: u32,
     by_minor: BTreeMap<u32, Release>,
     /// Image of kube-vip; empty deploys none, for networks with a load balancer.
     pub kube_vip_image: String,
@@ -50,6 +55,8 @@ struct File {
     releases: Vec<Release>,
     #[serde(default)]
     kube_vip_image: Option<String>,
+    #[serde(default)]
+    worker_skew: Option<u32>,
 }
 
 impl Default for Releases {
@@ -63,6 +70,7 @@ impl Default for Releases {
         Self {
             by_minor: DEFAULT_MINORS.map(|minor| (minor, release(minor))).collect(),
             kube_vip_image: KUBE_VIP.to_owned(),
+            worker_skew: WORKER_SKEW,
         }
     }
 }
@@ -89,7 +97,14 @@ impl Releases {
         if by_minor.is_empty() {
             return Err("releases: name at least one release".to_owned());
         }
-        Ok(Self { by_minor, kube_vip_image: file.kube_vip_image.unwrap_or_else(|| KUBE_VIP.to_owned()) })
+        let worker_skew = file.worker_skew.unwrap_or(WORKER_SKEW);
+        if worker_skew > MOST_SKEW {
+            return Err(format!(
+                "workerSkew: {worker_skew} is more than Kubernetes supports: use 0 to {MOST_SKEW}"
+            ));
+        }
+        let kube_vip_image = file.kube_vip_image.unwrap_or_else(|| KUBE_VIP.to_owned());
+        Ok(Self { by_minor, kube_vip_image, worker_skew })
     }
 
     /// The release of a minor version.
@@ -120,6 +135,10 @@ mod tests {
     fn mistakes_in_a_file_are_named() {
         for (text, why) in [
             ("releases: []", "name at least one release"),
+            (
+                "{workerSkew: 4, releases: [{kubernetesVersion: '1.33', version: v1.33.0}]}",
+                "workerSkew: 4 is more than Kubernetes supports: use 0 to 3",
+            ),
             ("releases: [{kubernetesVersion: '1.33', version: v1.32.0}]", "releases[0].version"),
             ("releases: [{kubernetesVersion: 'x', version: v1.32.0}]", "releases[0].kubernetesVersion"),
             (

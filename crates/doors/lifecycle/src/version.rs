@@ -1,5 +1,8 @@
 //! Kubernetes minor versions, as the lifecycle API writes them: `1.33`.
 
+/// Minor versions that kubelets may be behind the API server, by Kubernetes' own policy.
+pub const MOST_SKEW: u32 = 3;
+
 /// The minor version of `1.NN`.
 pub fn minor(text: &str) -> Result<u32, String> {
     let wrong = || format!("{text:?} is not a Kubernetes version of the form \"1.33\"");

@@ -127,7 +127,7 @@ fn clusters_that_are_refused() {
         (at("taints"), json!([{"key": "a", "effect": "NoSchedule"}]), "spec.workerNodeGroupConfigurations: Forbidden: at least one WorkerNodeGroupConfiguration must not have NoExecute and/or NoSchedule taints".into()),
         (at("failureDomains"), json!(["a"]), format!("{md}.failureDomains: Forbidden: failureDomains are not supported on CloudStack: machines are spread over the availability zones")),
         (at("kubernetesVersion"), json!("1.34"), format!(r#"{md}.kubernetesVersion: Invalid value: "1.34": worker nodes cannot be newer than the control plane: upgrade the cluster first"#)),
-        (at("kubernetesVersion"), json!("1.30"), format!(r#"{md}.kubernetesVersion: Invalid value: "1.30": worker nodes can be at most 2 minor versions behind the control plane: upgrade the group first"#)),
+        (at("kubernetesVersion"), json!("1.29"), format!(r#"{md}.kubernetesVersion: Invalid value: "1.29": worker nodes can be at most 3 minor versions behind the control plane: upgrade the group first"#)),
         (at("upgradeRolloutStrategy"), json!({"type": "RollingUpdate"}), format!("{md}.upgradeRolloutStrategy.rollingUpdate: Required value: set maxSurge and maxUnavailable")),
         (at("upgradeRolloutStrategy"), json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}), format!("{md}.upgradeRolloutStrategy.rollingUpdate: Forbidden: maxSurge and maxUnavailable cannot both be 0")),
         ("spec.workerNodeGroupConfigurations".into(), json!([group("a"), group("a")]), r#"spec.workerNodeGroupConfigurations[1].name: Invalid value: "a": worker node group names must be unique"#.into()),

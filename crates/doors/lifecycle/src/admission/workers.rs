@@ -8,10 +8,7 @@ use super::Errors;
 use super::cluster::{health_check, machine_group};
 use super::control_plane::{kubelet, labels, rolling, taints};
 use crate::types::{Cluster, WorkerNodeGroupConfiguration};
-use crate::version;
-
-/// Minor versions that kubelets may be behind the API server.
-const KUBELET_SKEW: u32 = 2;
+use crate::version::{self, MOST_SKEW};
 
 pub(super) fn validate(cluster: &Cluster, errors: &mut Errors) {
     let groups = &cluster.spec.worker_node_group_configurations;
@@ -117,9 +114,10 @@ fn group(cluster: &Cluster, group: &WorkerNodeGroupConfiguration, path: &str, er
             let what = "worker nodes cannot be newer than the control plane: upgrade the cluster first";
             errors.push(FieldError::invalid(path, own, what));
         }
-        (Ok(own_minor), Ok(of_cluster)) if of_cluster - own_minor > KUBELET_SKEW => {
+        // The server may allow less, which is compared when objects are generated.
+        (Ok(own_minor), Ok(of_cluster)) if of_cluster - own_minor > MOST_SKEW => {
             let what = format!(
-                "worker nodes can be at most {KUBELET_SKEW} minor versions behind the control plane: upgrade the group first"
+                "worker nodes can be at most {MOST_SKEW} minor versions behind the control plane: upgrade the group first"
             );
             errors.push(FieldError::invalid(path, own, what));
         }

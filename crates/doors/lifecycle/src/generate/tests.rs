@@ -208,3 +208,20 @@ fn a_version_outside_of_the_window_names_the_field() {
     let error = generated_with(&own, json!({})).expect_err("unknown");
     assert!(error.starts_with("spec.kubernetesVersion: Kubernetes 1.99 is not supported"), "{error}");
 }
+
+#[test]
+fn workers_may_be_as_far_behind_as_the_server_allows() {
+    let group = |version: &str| {
+        let own = cluster(json!({"workerNodeGroupConfigurations": [{
+            "name": "md-0", "kubernetesVersion": version,
+            "machineGroupRef": {"kind": "CloudStackMachineConfig", "name": "md"},
+        }]}));
+        generated_with(&own, json!({})).map(|all| all.groups[0].deployment.spec.template.spec.version.clone())
+    };
+    assert_eq!(group("1.31").as_deref(), Ok("v1.31.0"));
+    let error = group("1.30").expect_err("too old");
+    assert_eq!(
+        error,
+        "spec.workerNodeGroupConfigurations[0].kubernetesVersion: 1.30 is 3 minor versions behind 1.33 of the control plane, and at most 2 are allowed: upgrade the group first"
+    );
+}

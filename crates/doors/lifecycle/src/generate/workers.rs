@@ -13,6 +13,7 @@ use super::node::{self, Role};
 use super::{GeneratedGroup, Manifests, cluster_name, health_check, machine_template, metadata};
 use crate::names;
 use crate::types::WorkerNodeGroupConfiguration;
+use crate::version;
 
 pub(super) fn generate(
     manifests: &Manifests<'_>,
@@ -24,6 +25,7 @@ pub(super) fn generate(
     let config =
         manifests.machine_config(group.machine_group_ref.as_ref(), &format!("{path}.machineGroupRef"))?;
     let release = manifests.release(cluster.version_of(group), &format!("{path}.kubernetesVersion"))?;
+    skew(manifests, group).map_err(|why| format!("{path}.kubernetesVersion: {why}"))?;
     let template = names::worker_template(cluster_name(cluster), &group.name);
     let machines = machine_template::generate(cluster, &template, config);
 
@@ -75,4 +77,17 @@ pub(super) fn generate(
         machines,
         health_check: health_check::of_group(cluster, group),
     })
+}
+
+/// Workers are not further behind the control plane than the server allows.
+fn skew(manifests: &Manifests<'_>, group: &WorkerNodeGroupConfiguration) -> Result<(), String> {
+    let (cluster, most) = (manifests.cluster, manifests.releases.worker_skew);
+    let (own, of_cluster) = (cluster.version_of(group), cluster.spec.kubernetes_version.as_str());
+    let behind = version::minor(of_cluster)?.saturating_sub(version::minor(own)?);
+    match behind <= most {
+        true => Ok(()),
+        false => Err(format!(
+            "{own} is {behind} minor versions behind {of_cluster} of the control plane, and at most {most} are allowed: upgrade the group first"
+        )),
+    }
 }
