@@ -19,6 +19,9 @@ capstan_controller::codes! {
     CNI = "E-LC-CNI", User,
         "the manifests of a cluster's CNI cannot be rendered",
         "correct cniConfig.cilium, or the chart of --lifecycle-cni; the message has the error of helm";
+    REGISTRY = "E-LC-REGISTRY", User,
+        "the credentials of a registry mirror are missing or incomplete",
+        "create Secret registry-credentials in namespace eksa-system with the fields username and password";
     RELEASES = "E-LC-RELEASES", User,
         "the file of --lifecycle-releases cannot be used",
         "correct the file; the message names the field";

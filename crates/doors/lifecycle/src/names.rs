@@ -58,6 +58,14 @@ pub fn worker_health_check(cluster: &str, group: &str) -> String {
     format!("{cluster}-{group}-worker-unhealthy")
 }
 
+/// The operator's Secret with the credentials of registry mirrors.
+pub const REGISTRY_CREDENTIALS: &str = "registry-credentials";
+
+/// Name of the cluster's Secret with containerd's configuration.
+pub fn registry(cluster: &str) -> String {
+    format!("{cluster}-registry")
+}
+
 /// Name of the cluster's ClusterResourceSet and ConfigMap with the CNI.
 pub fn cni(cluster: &str) -> String {
     format!("{cluster}-cni")

@@ -147,7 +147,7 @@ fn clusters_that_are_refused() {
         ("spec.proxyConfiguration".into(), json!({"httpProxy": "p:1", "httpsProxy": "p"}), r#"spec.proxyConfiguration.httpsProxy: Invalid value: "p": use host:port, or a URL with a port"#.into()),
         ("spec.registryMirrorConfiguration".into(), json!({}), "spec.registryMirrorConfiguration.endpoint: Required value: name the host of the registry mirror".into()),
         ("spec.registryMirrorConfiguration".into(), json!({"endpoint": "m", "port": "x"}), r#"spec.registryMirrorConfiguration.port: Invalid value: "x": use a number from 1 to 65535"#.into()),
-        ("spec.registryMirrorConfiguration".into(), json!({"endpoint": "m", "authenticate": true}), "spec.registryMirrorConfiguration.authenticate: Forbidden: registry mirrors with credentials are not supported yet: allow anonymous pulls from the mirror".into()),
+        ("spec.registryMirrorConfiguration".into(), json!({"endpoint": "https://m"}), r#"spec.registryMirrorConfiguration.endpoint: Invalid value: "https://m": use an address or a domain name, without a scheme and a port"#.into()),
         ("spec.registryMirrorConfiguration".into(), json!({"endpoint": "m", "ociNamespaces": [{"registry": ""}]}), "spec.registryMirrorConfiguration.ociNamespaces[0].registry: Required value: name the registry that is mirrored".into()),
     ];
     let rows: Vec<(&str, Value, &str)> =

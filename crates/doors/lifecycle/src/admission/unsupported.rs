@@ -10,7 +10,6 @@ pub(super) fn validate(cluster: &Cluster, errors: &mut Errors) {
     let spec = &cluster.spec;
     let control_plane = &spec.control_plane_configuration;
     let packages = spec.packages.as_ref().is_some_and(|packages| *packages != json!({"disable": true}));
-    let mirror = spec.registry_mirror_configuration.as_ref();
     let found = [
         (
             spec.external_etcd_configuration.is_some(),
@@ -46,11 +45,6 @@ pub(super) fn validate(cluster: &Cluster, errors: &mut Errors) {
             control_plane.skip_admission_for_system_resources == Some(true),
             "spec.controlPlaneConfiguration.skipAdmissionForSystemResources",
             "skipAdmissionForSystemResources needs a patched API server and is not supported: remove it",
-        ),
-        (
-            mirror.is_some_and(|mirror| mirror.authenticate),
-            "spec.registryMirrorConfiguration.authenticate",
-            "registry mirrors with credentials are not supported yet: allow anonymous pulls from the mirror",
         ),
     ];
     for (_, path, what) in found.into_iter().filter(|(found, ..)| *found) {

@@ -10,6 +10,7 @@ mod compare;
 mod decide;
 mod observe;
 mod phases;
+mod registry;
 mod rotation;
 mod status;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use capstan_controller::{
     Caches, Change, Controller, Decision, Dial, GATHER, Look, ObserveError, Outcome, View, Watches,
 };
 use capstan_object::{Key, Object};
-use capstan_provider_kit::SecretOutline;
+use capstan_provider_kit::{Secret, SecretOutline};
 use parking_lot::Mutex;
 
 pub use cni::{CniCall, CniSeen, Rollout, Running};
@@ -56,11 +57,13 @@ pub struct Clusters {
     settings: Settings,
     /// Machine configs that were found valid, by cluster: what the answer was about.
     valid: Mutex<BTreeMap<Key, String>>,
+    /// The operator's Secret with the credentials of registry mirrors, as it was read last.
+    login: Mutex<Option<Arc<Secret>>>,
 }
 
 impl Clusters {
     pub fn new(clouds: Clouds, dial: Arc<dyn Dial>, settings: Settings) -> Self {
-        Self { clouds, dial, settings, valid: Mutex::default() }
+        Self { clouds, dial, settings, valid: Mutex::default(), login: Mutex::default() }
     }
 }
 
@@ -85,6 +88,8 @@ const CONDITIONS: [&str; 5] = [
 const BY_DATACENTER: &str = "datacenter";
 pub(crate) const BY_MACHINE_CONFIG: &str = "machine-config";
 
+/// Clusters by the operator's Secret that their registry mirrors need.
+const BY_REGISTRY: &str = "registry";
 /// Clusters by the address of their endpoint.
 const BY_ADDRESS: &str = "address";
 
@@ -118,7 +123,14 @@ impl Controller for Clusters {
             address(cluster).map(str::to_owned).into_iter().collect()
         });
         // Those with the keys are read, those of the CNI are the cluster's own.
-        watches.related_within::<SecretOutline>(GATHER, owner);
+        watches.index::<Cluster>(BY_REGISTRY, |cluster| {
+            registry::mirror(cluster).map(|_| registry::credentials().to_string()).into_iter().collect()
+        });
+        watches.related_within::<SecretOutline>(GATHER, |change, caches| {
+            let mut all = owner(change, caches);
+            all.extend(users(caches, BY_REGISTRY, change));
+            all
+        });
         watches.related::<CloudStackDatacenterConfig>(|change, caches| users(caches, BY_DATACENTER, change));
         watches.related::<CloudStackMachineConfig>(|change, caches| users(caches, BY_MACHINE_CONFIG, change));
         watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);

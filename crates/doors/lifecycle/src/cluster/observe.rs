@@ -17,9 +17,9 @@ use capstan_cloudstack_provider::CloudError;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachineTemplate};
 use capstan_controller::{ObserveError, View};
 use capstan_object::{Key, Object, ObjectMeta};
-use capstan_provider_kit::SecretOutline;
+use capstan_provider_kit::{Secret, SecretOutline};
 
-use super::{BY_ADDRESS, Clusters, CniSeen, cni};
+use super::{BY_ADDRESS, Clusters, CniSeen, cni, registry};
 use crate::cloud::{self, OpenZone, secret_of};
 use crate::endpoint;
 use crate::names::{self, SYSTEM_NAMESPACE, annotation, label};
@@ -36,6 +36,8 @@ pub struct Observed {
     pub address_holder: Option<String>,
     /// What CloudStack lacks of the machine configs.
     pub machines: Option<CloudError>,
+    /// The operator's Secret with the credentials of the registry mirror, if they are needed.
+    pub registry: Option<Arc<Secret>>,
     pub current: Current,
     pub cni: CniSeen,
 }
@@ -63,6 +65,8 @@ pub struct Current {
     /// The ConfigMaps and the Secret of the CNI, by name.
     pub cni_parts: BTreeMap<String, ObjectMeta>,
     pub applied: Option<Arc<ClusterResourceSetBinding>>,
+    /// The Secret with containerd's configuration.
+    pub registry: Option<ObjectMeta>,
 }
 
 /// How long somebody may take to answer at the endpoint.
@@ -93,6 +97,7 @@ pub(super) async fn observe(
         seen.address_holder = address_holder(controller, cluster, datacenter, view).await?;
     }
     seen.machines = machines(controller, cluster, datacenter, &seen.machine_configs, view).await?;
+    seen.registry = registry::observe(controller, cluster, view).await?;
     seen.cni = cni::observe(&controller.settings, cluster, &seen.current, view).await;
     Ok(seen)
 }
@@ -129,6 +134,9 @@ fn current(cluster: &Cluster, view: &View) -> Result<Current, ObserveError> {
         cni,
         cni_parts,
         applied: view.get(&own)?,
+        registry: view
+            .get::<SecretOutline>(&Key::new(SYSTEM_NAMESPACE, names::registry(&cluster.metadata.name)))?
+            .map(|secret| secret.metadata.clone()),
     })
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::cni::{self, Pending};
 use super::observe::is_valid;
-use super::{Clusters, CniCall, Settings, compare, rotation};
+use super::{Clusters, CniCall, Settings, compare, registry, rotation};
 use crate::code;
 use crate::generate::{Generated, GeneratedGroup, Manifests, generate};
 use crate::names::{SYSTEM_NAMESPACE, annotation};
@@ -149,6 +149,11 @@ fn prepare(round: &mut Round<'_>) -> Flow {
     {
         return round.fail("ClusterInvalid", code::INVALID, what);
     }
+    if registry::mirror(cluster).is_some()
+        && let Err(what) = registry::login(seen.registry.as_deref())
+    {
+        return round.fail("ClusterInvalid", code::REGISTRY, what);
+    }
     let manifests = Manifests {
         cluster,
         datacenter,
@@ -187,7 +192,9 @@ pub(super) fn control_plane(round: &mut Round<'_>) -> Flow {
         return round.stop("WaitingForDeletion", "the Cluster of Cluster API to be deleted");
     }
     // The same reference as the controller of Clusters sets: the two would not agree on another.
-    effects.owner = Some(OwnerReference::to(&**cluster));
+    let owner = OwnerReference::to(&**cluster);
+    registry::write(round, &owner);
+    let effects = &mut Applies { decision: &mut round.decision, owner: Some(owner) };
     effects.apply(generated.infrastructure.clone(), current.infrastructure.as_ref());
     let machines = &generated.control_plane_machines;
     effects.apply(machines.clone(), current.machine_templates.get(&machines.metadata.name));

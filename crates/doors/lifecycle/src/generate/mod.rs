@@ -8,7 +8,7 @@ mod files;
 mod health_check;
 mod infrastructure;
 mod machine_template;
-mod mirror;
+pub(crate) mod mirror;
 mod node;
 mod proxy;
 #[cfg(test)]

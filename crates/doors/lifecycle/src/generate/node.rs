@@ -9,7 +9,7 @@ use capstan_capi_types::bootstrap::{
 use serde_json::Value;
 
 use super::files::{PATCHES, kubelet_patch};
-use super::{CIPHER_SUITE, Manifests, arg, mirror, proxy};
+use super::{CIPHER_SUITE, Manifests, arg, cluster_name, mirror, proxy};
 use crate::types::CloudStackMachineConfig;
 
 /// What cloud-init puts there on CloudStack.
@@ -71,8 +71,11 @@ pub(super) fn complete(
     }
     let mut commands = vec!["swapoff -a".to_owned()];
     if let Some(mirror) = mirror {
-        spec.files.extend(mirror::files(mirror));
+        spec.files.extend(mirror::files(mirror, cluster_name(cluster)));
         commands.push(mirror::RELOAD.to_owned());
+        if mirror.authenticate {
+            commands.push(mirror::PROTECT.to_owned());
+        }
     }
     if proxy.is_some() || mirror.is_some() {
         commands.push("sudo systemctl daemon-reload".to_owned());

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use capstan_object::Object as _;
 use serde_json::{Value, json};
 
+use super::mirror::{self, Login};
 use super::{Generated, Manifests, generate};
 use crate::release::Releases;
-use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
+use crate::types::{
+    CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster, RegistryMirrorConfiguration,
+};
 
 fn cluster(change: Value) -> Cluster {
     let mut spec = json!({
@@ -224,4 +227,31 @@ fn workers_may_be_as_far_behind_as_the_server_allows() {
         error,
         "spec.workerNodeGroupConfigurations[0].kubernetesVersion: 1.30 is 3 minor versions behind 1.33 of the control plane, and at most 2 are allowed: upgrade the group first"
     );
+}
+
+#[test]
+fn credentials_of_a_mirror_are_in_a_secret_only() {
+    let all = generated(json!({
+        "registryMirrorConfiguration": {"endpoint": "mirror.example", "port": "5000", "authenticate": true},
+    }));
+    for spec in [&all.control_plane.spec.kubeadm_config_spec, &all.groups[0].bootstrap.spec.template.spec] {
+        let file = spec.files.iter().find(|file| file.path.ends_with("/config_append.toml")).expect("a file");
+        assert_eq!((file.content.as_str(), file.permissions.as_str()), ("", "0600"));
+        let source = &file.content_from.secret;
+        assert_eq!((source.name.as_str(), source.key.as_str()), ("one-registry", "config_append.toml"));
+        assert!(spec.pre_kubeadm_commands.iter().any(|it| it == "chmod 600 /etc/containerd/config.toml"));
+    }
+    let mirror: RegistryMirrorConfiguration =
+        serde_json::from_value(json!({"endpoint": "fd00::1", "port": "5000"})).expect("a mirror");
+    let login = Login { username: "u".to_owned(), password: "p\"\\".to_owned() };
+    let expected = [
+        r#"[plugins."io.containerd.grpc.v1.cri".registry]"#,
+        r#"  config_path = "/etc/containerd/certs.d""#,
+        r#"  [plugins."io.containerd.grpc.v1.cri".registry.configs."[fd00::1]:5000".auth]"#,
+        r#"    username = "u""#,
+        r#"    password = "p\"\\""#,
+        "",
+    ];
+    assert_eq!(mirror::configuration(&mirror, Some(&login)), expected.join("\n"));
+    assert!(!format!("{login:?}").contains('p'), "{login:?}");
 }
