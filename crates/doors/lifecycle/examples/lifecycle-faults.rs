@@ -3,6 +3,8 @@
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "the tests use the rest of these modules")]
 
+#[path = "../tests/it/chart.rs"]
+mod chart;
 #[path = "../../../clouds/cloudstack/provider/tests/it/check.rs"]
 mod check;
 #[path = "../tests/it/cloud.rs"]

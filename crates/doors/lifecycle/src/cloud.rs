@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
-    ListAffinityGroups, ListDiskOfferings, ListDomains, ListNetworks, ListServiceOfferings, ListTemplates,
-    ListVirtualMachines, ListZones, Scope,
+    ListAccounts, ListAffinityGroups, ListDiskOfferings, ListDomains, ListNetworks, ListServiceOfferings,
+    ListTemplates, ListVirtualMachines, ListZones, Scope,
 };
 use capstan_cloudstack_client::model::Network;
-use capstan_cloudstack_client::{Client, Error, ZoneId};
+use capstan_cloudstack_client::{Class, Client, Error, ZoneId};
 use capstan_cloudstack_provider::{CloudError, Clouds, code};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, SecretReference};
 use capstan_controller::View;
@@ -72,8 +72,29 @@ fn only<T>(
     }
 }
 
+/// What was listed by an id or a name. CloudStack refuses an id that does not exist as a wrong parameter.
+fn listed<T>(answer: Result<Vec<T>, Error>, id: &str) -> Result<Vec<T>, Error> {
+    match answer {
+        Err(error) if !id.is_empty() && error.class() == Class::Parameter => Ok(Vec::new()),
+        answer => answer,
+    }
+}
+
 fn given(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Whether a user sees a domain. Users of the stock role User may not list domains, and see their own account's.
+async fn sees_domain(client: &Client, domain: &str) -> Result<bool, Error> {
+    let path = if domain == "ROOT" { "ROOT".to_owned() } else { format!("ROOT/{domain}") };
+    let own = client.list(&ListAccounts::default()).await?;
+    if own.iter().any(|account| account.domainpath.as_deref() == Some(path.as_str())) {
+        return Ok(true);
+    }
+    let last = domain.rsplit('/').next().unwrap_or_default();
+    let question = ListDomains { name: given(last), listall: Some(true), ..ListDomains::default() };
+    let found = client.list(&question).await?;
+    Ok(found.iter().any(|domain| domain.path.as_deref() == Some(path.as_str())))
 }
 
 impl OpenZone {
@@ -104,12 +125,8 @@ impl OpenZone {
         }
         let explain = |error: Error| CloudError::of(&error, &secret);
         if wanted.account.is_empty() && !wanted.domain.is_empty() {
-            let last = wanted.domain.rsplit('/').next().unwrap_or_default();
-            let question = ListDomains { name: given(last), listall: Some(true), ..ListDomains::default() };
-            let found = client.list(&question).await.map_err(explain)?;
-            let path =
-                if wanted.domain == "ROOT" { "ROOT".to_owned() } else { format!("ROOT/{}", wanted.domain) };
-            if !found.iter().any(|domain| domain.path.as_deref() == Some(path.as_str())) {
+            let found = sees_domain(&client, &wanted.domain).await.map_err(explain)?;
+            if !found {
                 return Err(not_found(format!(
                     "domain {:?} does not exist, or the user of Secret {secret} does not see it",
                     wanted.domain
@@ -122,7 +139,7 @@ impl OpenZone {
             name: given(&place.name).filter(|_| place.id.is_empty()),
             ..ListZones::default()
         };
-        let found = client.list(&question).await.map_err(explain)?;
+        let found = listed(client.list(&question).await, &place.id).map_err(explain)?;
         let zone = only(found, &place, |zone| zone.id.as_str(), |zone| &zone.name, "zone")?;
         Ok(Self { client, scope, secret, name: wanted.name.clone(), zone: zone.id })
     }
@@ -144,11 +161,13 @@ impl OpenZone {
             scope: self.scope.clone(),
             ..ListNetworks::default()
         };
-        let mut found = self.client.list(&question).await.map_err(|error| self.explain(&error))?;
+        let answer = listed(self.client.list(&question).await, &wanted.id);
+        let mut found = answer.map_err(|error| self.explain(&error))?;
         if found.is_empty() {
             // Networks of all tenants are nobody's.
             let question = ListNetworks { scope: Scope::all(), ..question };
-            found = self.client.list(&question).await.map_err(|error| self.explain(&error))?;
+            let answer = listed(self.client.list(&question).await, &wanted.id);
+            found = answer.map_err(|error| self.explain(&error))?;
         }
         let name = |it: &Network| it.name.clone().unwrap_or_default();
         let found: Vec<(String, String)> = found.iter().map(|it| (it.id.to_string(), name(it))).collect();
@@ -169,7 +188,7 @@ impl OpenZone {
             scope: self.scope.clone(),
             ..ListTemplates::default()
         };
-        let found = self.client.list(&question).await.map_err(explain)?;
+        let found = listed(self.client.list(&question).await, &wanted.template.id).map_err(explain)?;
         let template = only(found, &wanted.template, |it| it.id.as_str(), |it| &it.name, "template")?;
         for minor in minors {
             if !version::is_in_template_name(*minor, &template.name) {
@@ -186,7 +205,8 @@ impl OpenZone {
             zoneid: Some(self.zone.clone()),
             ..ListServiceOfferings::default()
         };
-        let found = self.client.list(&question).await.map_err(explain)?;
+        let found =
+            listed(self.client.list(&question).await, &wanted.compute_offering.id).map_err(explain)?;
         only(found, &wanted.compute_offering, |it| it.id.as_str(), |it| &it.name, "compute offering")?;
         self.disk(wanted).await?;
         for group in &wanted.affinity_group_ids {
@@ -195,7 +215,7 @@ impl OpenZone {
                 scope: self.scope.clone(),
                 ..ListAffinityGroups::default()
             };
-            let found = self.client.list(&question).await.map_err(explain)?;
+            let found = listed(self.client.list(&question).await, group).map_err(explain)?;
             let group = ResourceIdentifier { id: group.clone(), ..ResourceIdentifier::default() };
             only(found, &group, |it| it.id.as_str(), |it| &it.name, "affinity group")?;
         }
@@ -210,7 +230,8 @@ impl OpenZone {
             zoneid: Some(self.zone.clone()),
             ..ListDiskOfferings::default()
         };
-        let found = self.client.list(&question).await.map_err(|error| self.explain(&error))?;
+        let found = listed(self.client.list(&question).await, &disk.id);
+        let found = found.map_err(|error| self.explain(&error))?;
         let named = ResourceIdentifier { id: disk.id.clone(), name: disk.name.clone() };
         let offering = only(found, &named, |it| it.id.as_str(), |it| &it.name, "disk offering")?;
         match (offering.iscustomized, disk.custom_size_in_gb) {

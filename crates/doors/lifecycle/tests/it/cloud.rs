@@ -1,5 +1,6 @@
 //! A simulated CloudStack with a network that is shared by all tenants, reached without a network but over its protocol.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,11 +9,12 @@ use capstan_cloudstack_client::{
     Client, Clock, Credentials, Endpoint, Limits, Rotating, Transport, TransportError, Trust,
 };
 use capstan_cloudstack_provider::Connect;
-use capstan_controller::Env;
+use capstan_controller::{Dial, Env, Stream};
 use capstan_guest::{Site, SiteOptions};
 use capstan_sim_cloudstack::{ConnectionLost, Layout, Settings, Simulator};
 use futures::future::BoxFuture;
 use http::{Request, Response};
+use parking_lot::Mutex;
 
 pub const URL: &str = "http://cloud.example:8080/client/api";
 
@@ -22,6 +24,27 @@ pub struct Cloud {
     pub simulator: Simulator,
     pub site: Site,
     pub env: Env,
+    /// What answers at every address before the machines do, if anything.
+    pub stranger: Arc<Mutex<Option<Stranger>>>,
+}
+
+/// A host that is no part of the cloud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stranger {
+    Answers,
+    Refuses,
+}
+
+struct Doors(Cloud);
+
+impl Dial for Doors {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        match *self.0.stranger.lock() {
+            None => Box::pin(async move { self.0.site.dial().dial(host, port).await }),
+            Some(Stranger::Refuses) => Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) }),
+            Some(Stranger::Answers) => Box::pin(async { Ok(Box::new(tokio::io::duplex(64).0) as _) }),
+        }
+    }
 }
 
 struct InProcess(Simulator);
@@ -53,7 +76,12 @@ impl Cloud {
         let simulator = Simulator::new(env.clone(), &layout, settings, Some(Arc::new(site.clone())));
         let driven = simulator.clone();
         tokio::spawn(async move { driven.drive().await });
-        Self { simulator, site, env: env.clone() }
+        Self { simulator, site, env: env.clone(), stranger: Arc::default() }
+    }
+
+    /// How the lifecycle API finds out whether an address is in use.
+    pub fn dial(&self) -> Arc<dyn Dial> {
+        Arc::new(Doors(self.clone()))
     }
 
     /// A client with the keys of an account.

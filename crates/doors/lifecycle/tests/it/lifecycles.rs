@@ -13,11 +13,14 @@ use capstan_controller::KindName;
 use capstan_guest::vm::Phase;
 use capstan_harness::{Objects, Violation, World};
 use capstan_lifecycle::cluster::Settings;
+use capstan_lifecycle::names::annotation;
 use capstan_lifecycle::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
+use capstan_object::Key;
 use serde_json::{Value, json};
 
+use crate::chart;
 use crate::cloud::Cloud;
-use crate::manifests::NAME;
+use crate::manifests::{NAME, SYSTEM};
 use crate::story::{self, Play, Played, Script, cluster, is_ready};
 
 /// Every cluster is made by then.
@@ -29,11 +32,13 @@ const NEW: &str = "v1.36.0";
 
 /// Every lifecycle, by its name. One machine of each role has a successor at most.
 pub fn all() -> Vec<(&'static str, Script)> {
-    let lifecycles: [(&'static str, Play); 2] = [("whole", whole), ("hasty", hasty)];
-    lifecycles
-        .into_iter()
-        .map(|(name, play)| (name, Script { play, most: 2, settings: Settings::default }))
-        .collect()
+    let script = |play: Play| Script { play, most: 2, settings: Settings::default };
+    vec![
+        ("whole", script(whole)),
+        ("hasty", script(hasty)),
+        ("network", Script { settings: chart::settings, ..script(network) }),
+        ("group", script(group)),
+    ]
 }
 
 /// The example is applied, becomes ready, and is deleted.
@@ -75,6 +80,50 @@ fn hasty<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
         world.run_until_idle().await?;
         ready_with(world, 1, 1)?;
         ends(world, cloud).await
+    })
+}
+
+/// The CNI gets another version, which is checked on every node first.
+pub fn network<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+    Box::pin(async move {
+        created(world, cloud).await?;
+        world.note("CNI");
+        let values = json!({"image": {"tag": "v1.17.4"}});
+        let cilium = json!({"spec": {"clusterNetwork": {"cniConfig": {"cilium": {"helmValues": values}}}}});
+        story::patch::<Cluster>(world, NAME, cilium).await?;
+        world.run_until_idle().await?;
+        ready_with(world, 1, 1)?;
+        all_is_well(world, cloud, OLD, &["anywhere-control-plane-1", "anywhere-md-0-1"])?;
+        let maps = KindName::namespaced("", "v1", "ConfigMap", "configmaps");
+        let first = world.objects()?.get(&maps, &Key::new(SYSTEM, format!("{NAME}-cni"))).unwrap_or_default();
+        let is_marked = first["metadata"]["annotations"].get(annotation::CNI_PREFLIGHT).is_some();
+        if is_marked || !first["data"].to_string().contains("v1.17.4") {
+            return Err(Violation::new("L1", format!("the CNI is not upgraded: {}", first["metadata"])));
+        }
+        ends(world, cloud).await
+    })
+}
+
+/// Another worker group comes and goes.
+pub fn group<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+    Box::pin(async move {
+        created(world, cloud).await?;
+        let before = machines(world)?;
+        let own = cluster(world)?["spec"]["workerNodeGroupConfigurations"][0].clone();
+        let mut second = own.clone();
+        second["name"] = "md-1".into();
+        for (groups, workers) in [(json!([own, second]), 2), (json!([own]), 1)] {
+            world.note("GROUPS");
+            let change = json!({"spec": {"workerNodeGroupConfigurations": groups}});
+            story::patch::<Cluster>(world, NAME, change).await?;
+            world.run_until_idle().await?;
+            ready_with(world, 1, workers)?;
+        }
+        all_is_well(world, cloud, OLD, &["anywhere-control-plane-1", "anywhere-md-0-1"])?;
+        match machines(world)? == before {
+            true => ends(world, cloud).await,
+            false => Err(Violation::new("L1", format!("{before:?} became {:?}", machines(world)?))),
+        }
     })
 }
 

@@ -52,6 +52,29 @@ fn a_crash_or_a_lost_answer_leaves_neither_two_of_anything_nor_a_trace() {
 }
 
 #[test]
+fn a_fault_during_the_check_of_a_cni_leaves_nothing_of_the_check() {
+    let script = Script { play: lifecycles::network, most: 2, settings: crate::chart::settings };
+    let reference = run(&script, 1, &[]);
+    assert!(reference.violation.is_none(), "{}", reference.transcript());
+    let trace = reference.trace.text();
+    let calls: Vec<usize> = trace
+        .lines()
+        .filter(|line| line.contains("preflight check of the CNI"))
+        .filter_map(|line| line.split_whitespace().find_map(|word| word.strip_prefix('#')?.parse().ok()))
+        .collect();
+    let [begins, ends] = calls[..] else { panic!("{calls:?}") };
+    for fault in [Fault::CrashAfter(begins), Fault::LoseReply(begins), Fault::CrashAfter(ends)] {
+        let report = run(&script, 1, &[fault]);
+        assert!(report.violation.is_none(), "{}", report.transcript());
+    }
+}
+
+#[test]
+fn a_group_that_comes_and_goes_touches_no_other_machine() {
+    goes_well(lifecycles::group);
+}
+
+#[test]
 fn a_change_rolls_out_exactly_what_it_concerns() {
     fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
         Box::pin(async move {
@@ -183,6 +206,29 @@ fn a_datacenter_that_is_wrong_blocks_its_cluster_until_it_is_mended() {
             world.run_until_idle().await?;
             ready_with(world, 1, 1)?;
             story::delete(world, cloud).await?;
+            nothing_is_left(world, cloud)
+        })
+    }
+    goes_well(play);
+}
+
+#[test]
+fn a_paused_cluster_is_deleted_only_if_that_is_allowed() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Played<'a> {
+        Box::pin(async move {
+            story::create(world, cloud, |_| ()).await?;
+            world.run_until_idle().await?;
+            let annotated = |name: &str| json!({"metadata": {"annotations": {name: "true"}}});
+            let paused = annotated("anywhere.eks.amazonaws.com/paused");
+            story::patch::<Cluster>(world, NAME, paused).await?;
+            story::ask_to_delete::<Cluster>(world, NAME).await?;
+            world.run_until_idle().await?;
+            if machines(world)?.len() != 2 || cluster(world)?.is_null() {
+                return Err(Violation::new("L1", "deleted while it was paused"));
+            }
+            let allowed = annotated("anywhere.eks.amazonaws.com/allow-delete-when-paused");
+            story::patch::<Cluster>(world, NAME, allowed).await?;
+            story::wait_until_gone(world, cloud).await?;
             nothing_is_left(world, cloud)
         })
     }

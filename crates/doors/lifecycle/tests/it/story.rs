@@ -128,7 +128,7 @@ impl Scenario for Script {
         plane::add_controllers(runtime, &plane_settings());
         let clouds = Clouds::new(Arc::new(cloud.clone()));
         capstan_cloudstack_provider::add_controllers(runtime, &clouds);
-        capstan_lifecycle::add_controllers(runtime, &clouds, cloud.site.dial(), &(self.settings)());
+        capstan_lifecycle::add_controllers(runtime, &clouds, cloud.dial(), &(self.settings)());
     }
 
     fn checkers(&self, cloud: &Cloud) -> Vec<Box<dyn Checker>> {
