@@ -36,6 +36,10 @@ impl Objects {
         Self { all, by_id, by_uid }
     }
 
+    pub fn all(&self) -> &[Value] {
+        &self.all
+    }
+
     pub fn get(&self, id: &Id) -> Option<&Value> {
         self.by_id.get(id).map(|at| &self.all[*at])
     }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use capstan_controller::{Client, KindName, Patch};
 use capstan_object::{Key, Scope};
+use capstan_provider_kit::FrontEnd;
 use http::{Method, Request, header};
 use serde_json::{Map, Value, json};
 
@@ -25,6 +26,7 @@ pub struct Import<'a> {
     pub source: &'a Objects,
     pub cluster: &'a Key,
     pub record: &'a Record,
+    pub front_ends: &'a [&'a dyn FrontEnd],
 }
 
 /// What the server has, asked once.
@@ -74,8 +76,9 @@ struct Planned {
 }
 
 impl Import<'_> {
-    /// Validates the objects on the server, owners first, and creates them unless it is a dry run. Returns how many.
-    pub async fn run(&self, members: &[Value], dry_run: bool) -> Result<usize> {
+    /// Validates the objects on the server, owners first, and creates them unless it is a dry run. Returns how many. The
+    /// cluster can do without `manifests`.
+    pub async fn run(&self, members: &[Value], manifests: &[Vec<Value>], dry_run: bool) -> Result<usize> {
         let mut server = Server::default();
         let mut planned = Vec::new();
         let mut refused = Vec::new();
@@ -87,6 +90,9 @@ impl Import<'_> {
         }
         if !refused.is_empty() {
             bail!("{}\nnothing was imported", refused.join("\n"));
+        }
+        for manifests in manifests {
+            planned.extend(self.plan_manifests(manifests, &mut server).await);
         }
         let new = planned.iter().filter(|one| one.reused.is_none()).count();
         if dry_run {
@@ -109,6 +115,24 @@ impl Import<'_> {
         Ok(created.len())
     }
 
+    /// What a cluster is generated from, all of it or nothing.
+    async fn plan_manifests(&self, manifests: &[Value], server: &mut Server) -> Vec<Planned> {
+        let mut planned = Vec::new();
+        for manifest in manifests {
+            match self.plan(manifest, server).await {
+                Ok(one) => planned.push(one),
+                Err(error) => {
+                    let (name, api) = (&self.cluster.name, text(manifest, "apiVersion"));
+                    eprint_line(&format!(
+                        "cluster {name}: its objects of {api} are not imported; it is managed by those of Cluster API: {error:#}"
+                    ));
+                    return Vec::new();
+                }
+            }
+        }
+        planned
+    }
+
     /// Finds the kind, compares with an existing object and validates on the server.
     async fn plan(&self, object: &Value, server: &mut Server) -> Result<Planned> {
         let title = title(object);
@@ -127,7 +151,8 @@ impl Import<'_> {
         };
         if let Some(existing) = self.client.get_raw(&one.kind, &id.key).await? {
             let existing: Value = existing.parse()?;
-            if !is_shared(&id) || content(&existing) != content(object) {
+            let shared = is_shared(&id) || self.front_ends.iter().any(|it| it.is_shared(object));
+            if !shared || content(&existing) != content(object) {
                 bail!(
                     "{title}: metadata.name: an object of this name exists in namespace {}: rename or delete it if it is not needed",
                     id.key.namespace

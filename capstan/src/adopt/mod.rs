@@ -27,7 +27,7 @@ use anyhow::{Result, bail};
 use capstan_capi_core::secret::Secret;
 use capstan_capi_types::core::Cluster;
 use capstan_object::Key;
-use capstan_provider_kit::Adoption;
+use capstan_provider_kit::{Adoption, FrontEnd};
 use serde_json::Value;
 
 use crate::connection::{ConnectionArgs, Management};
@@ -105,6 +105,7 @@ async fn read(args: &Args, management: &Management) -> Result<(Vec<Value>, Optio
             let namespace = args.from_namespace.as_deref().unwrap_or(&management.namespace);
             let live = Live::open(file, namespace, &management.plugins)?;
             let mut objects = live.objects().await?;
+            objects.extend(live.manifests().await?);
             let mut known: Vec<Key> =
                 objects.iter().filter(|it| it["kind"] == "Secret").map(|it| Id::of(it).key).collect();
             for adoption in adoptions(&management.plugins) {
@@ -126,6 +127,10 @@ async fn read(args: &Args, management: &Management) -> Result<(Vec<Value>, Optio
 
 fn adoptions(plugins: &Plugins) -> impl Iterator<Item = &dyn Adoption> {
     plugins.providers().filter_map(|provider| provider.adoption())
+}
+
+fn front_ends(plugins: &Plugins) -> impl Iterator<Item = &dyn FrontEnd> {
+    plugins.providers().filter_map(|provider| provider.front_end())
 }
 
 async fn import(
@@ -151,8 +156,14 @@ async fn import(
     let mut prepared = Vec::new();
     for key in &clusters {
         refuse_existing(management, key).await?;
-        let (members, of_cluster) = prepare(management, &source, key).await?;
-        prepared.push((key, members));
+        let (mut members, of_cluster) = prepare(management, &source, key).await?;
+        let mut manifests = Vec::new();
+        for front_end in front_ends(&management.plugins) {
+            let found = front_end.manifests(source.all(), key);
+            members.iter_mut().for_each(|member| front_end.connect(member, &found));
+            manifests.push(found);
+        }
+        prepared.push((key, members, manifests));
         problems.extend(of_cluster);
     }
     if !problems.is_empty() {
@@ -160,11 +171,18 @@ async fn import(
         bail!("{}\nnothing was imported", problems.join("\n"));
     }
     let mut report = ActionReport::new(args.output);
-    for (key, members) in &prepared {
+    let front_ends: Vec<&dyn FrontEnd> = front_ends(&management.plugins).collect();
+    for (key, members, manifests) in &prepared {
         let machines = members.iter().filter(|it| it["kind"] == "Machine").count();
         let record = Record { server: live.map(|live| live.server().to_owned()), machines };
-        let import = Import { client: &management.client, source: &source, cluster: key, record: &record };
-        let count = import.run(members, args.dry_run).await?;
+        let import = Import {
+            client: &management.client,
+            source: &source,
+            cluster: key,
+            record: &record,
+            front_ends: &front_ends,
+        };
+        let count = import.run(members, manifests, args.dry_run).await?;
         let done = if args.dry_run { "would be imported" } else { "imported" };
         let sentence =
             format!("cluster {}: {count} objects {done} into namespace {}, locked", key.name, key.namespace);

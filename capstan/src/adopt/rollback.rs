@@ -38,6 +38,7 @@ pub async fn rollback(args: &Args, management: &Management, name: &str) -> Resul
     refuse_changed(&found, &key, &record)?;
     let count = found.len();
     if !args.dry_run {
+        pause(management, &found).await?;
         if !record::is_locked(&cluster) {
             let patch = Patch::Merge(record::locked());
             management.client.patch(&KindName::of::<Cluster>(), &key, None, &patch).await?;
@@ -56,6 +57,20 @@ pub async fn rollback(args: &Args, management: &Management, name: &str) -> Resul
     report.record(action(name, "rolled back", args.dry_run, sentence))?;
     report.finish()?;
     Ok(Exit::Done)
+}
+
+/// Pauses what the cluster is generated from, so that nothing is generated while objects are removed.
+async fn pause(management: &Management, members: &[(KindName, Value)]) -> Result<()> {
+    for front_end in super::front_ends(&management.plugins) {
+        let kinds = front_end.kinds();
+        for (kind, object) in members.iter().filter(|(kind, _)| kinds.contains(kind)) {
+            if !front_end.is_paused(object) {
+                let patch = Patch::Merge(front_end.pause());
+                management.client.patch(kind, &Id::of(object).key, None, &patch).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The old management cluster does not know machines that were created here, and would create deleted ones again.

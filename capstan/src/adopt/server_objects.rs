@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::graph::Objects;
 use super::record::is_marked;
 use super::refs::{Id, owners, text};
+use super::source::manifest_kinds;
 use crate::connection::Management;
 use crate::kinds::list;
 
@@ -28,11 +29,14 @@ pub async fn members_of(management: &Management, cluster: &Key) -> Result<Vec<Va
 
 /// Like [`members_of`], with their kinds.
 pub async fn members(management: &Management, cluster: &Key) -> Result<Vec<(KindName, Value)>> {
-    let kinds = kinds(management).await?;
+    let mut kinds = kinds(management).await?;
+    let manifests = manifest_kinds(management).await?;
+    kinds.extend(manifests.iter().cloned());
     let mut all = Vec::new();
     for kind in &kinds {
-        // Credentials may be in another namespace.
-        let namespace = if kind.kind == "Secret" { "" } else { cluster.namespace.as_str() };
+        // Credentials and manifests may be in another namespace.
+        let anywhere = kind.kind == "Secret" || manifests.contains(kind);
+        let namespace = if anywhere { "" } else { cluster.namespace.as_str() };
         let found = list(&management.client, kind, namespace).await;
         all.extend(found.with_context(|| format!("cannot list {kind}"))?);
     }

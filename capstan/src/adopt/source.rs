@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use capstan_controller::KindName;
 use capstan_object::{Key, Scope};
+use capstan_provider_kit::FrontEnd;
 use serde_json::Value;
 
 use super::refs::text;
@@ -66,6 +67,17 @@ impl Live {
         Ok(all)
     }
 
+    /// What clusters are generated from, of all namespaces; none of kinds that it does not have.
+    pub async fn manifests(&self) -> Result<Vec<Value>> {
+        let client = &self.management.client;
+        let mut all = Vec::new();
+        for kind in manifest_kinds(&self.management).await? {
+            let found = list(client, &kind, "").await;
+            all.extend(found.with_context(|| format!("cannot list {kind} of the old management cluster"))?);
+        }
+        Ok(all)
+    }
+
     /// A Secret of any namespace.
     pub async fn secret(&self, key: &Key) -> Result<Option<Value>> {
         let found = self.management.client.get_raw(&secrets(), key).await;
@@ -97,6 +109,18 @@ impl Live {
         };
         error.context(what)
     }
+}
+
+/// The kinds of front ends that a management cluster has.
+pub async fn manifest_kinds(management: &Management) -> Result<Vec<KindName>> {
+    let mut kinds = Vec::new();
+    for kind in super::front_ends(&management.plugins).flat_map(FrontEnd::kinds) {
+        match management.client.served(&kind.api_version(), &kind.kind).await {
+            Err(error) if error.is_not_found() => {}
+            served => kinds.extend(served?),
+        }
+    }
+    Ok(kinds)
 }
 
 fn secrets() -> KindName {

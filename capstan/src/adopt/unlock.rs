@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{KindName, Patch};
 use capstan_object::{Key, Object as _};
+use capstan_provider_kit::FrontEnd;
 use serde_json::Value;
 
 use super::record::{self, GENERATION, Record};
@@ -54,8 +55,31 @@ pub async fn unlock(args: &Args, management: &Management, name: &str) -> Result<
     let sentence =
         format!("cluster {name} {done} here; its objects in the old management cluster are still paused");
     report.record(action(name, "unlocked", args.dry_run, sentence))?;
+    for manifest in paused_manifests(management, &cluster.key()).await? {
+        report.note(&format!(
+            "{} in namespace {} is paused, and so are its configs: docs/adopt.md says how to manage the cluster by them",
+            title(&manifest),
+            Id::of(&manifest).key.namespace
+        ))?;
+    }
     report.finish()?;
     Ok(Exit::Done)
+}
+
+/// The objects that the cluster is generated from and that controllers leave alone, without those that clusters share.
+async fn paused_manifests(management: &Management, cluster: &Key) -> Result<Vec<Value>> {
+    let members = members_of(management, cluster).await?;
+    let own = members.into_iter().filter(|object| {
+        super::front_ends(&management.plugins).any(|it| is_own(it, object) && it.is_paused(object))
+    });
+    Ok(own.collect())
+}
+
+/// Whether an object is a front end's and of one cluster.
+fn is_own(front_end: &dyn FrontEnd, object: &Value) -> bool {
+    let id = Id::of(object);
+    let is_kind = |kind: &KindName| kind.group == id.group && kind.kind == id.kind;
+    front_end.kinds().iter().any(is_kind) && !front_end.is_shared(object)
 }
 
 pub fn action(name: &str, what: &str, dry_run: bool, sentence: String) -> Action {
@@ -110,7 +134,23 @@ async fn check_source(
         );
     }
     let ours = members_of(management, &key).await?;
-    let changed = changed_since(&ours, &live.objects().await?);
+    let mut theirs = live.objects().await?;
+    theirs.extend(live.manifests().await?);
+    for front_end in super::front_ends(&management.plugins) {
+        let own = ours.iter().filter(|object| is_own(front_end, object)).map(Id::of);
+        for id in own {
+            let active = theirs.iter().find(|it| Id::of(it) == id && !front_end.is_paused(it));
+            if active.is_some() {
+                bail!(
+                    "cluster {}: {id} is not paused in the old management cluster, whose controller would resume the cluster: \
+                     apply the merge patch {} to it",
+                    key.name,
+                    front_end.pause()
+                );
+            }
+        }
+    }
+    let changed = changed_since(&ours, &theirs);
     if !changed.is_empty() {
         let more = changed.len().saturating_sub(MOST);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };

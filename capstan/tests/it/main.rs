@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod adopt;
+mod adopt_anywhere;
 mod audits;
 mod backups;
 mod cloudstack;

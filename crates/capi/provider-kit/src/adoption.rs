@@ -1,6 +1,6 @@
 //! Take-over of clusters from another management cluster: the provider's part of `capstan adopt`.
 
-use capstan_controller::Runtime;
+use capstan_controller::{KindName, Runtime};
 use capstan_object::Key;
 use serde_json::Value;
 
@@ -18,6 +18,27 @@ pub trait Adoption: Send + Sync {
 
     /// The provider's controllers on connections that only read.
     fn observer(&self) -> Box<dyn Observer>;
+}
+
+/// A front end, whose objects users write and Cluster API's objects are generated from, when clusters are taken over.
+pub trait FrontEnd: Send + Sync {
+    /// The kinds of its objects.
+    fn kinds(&self) -> Vec<KindName>;
+
+    /// The objects that describe a Cluster of Cluster API, paused. The first owns the others.
+    fn manifests(&self, objects: &[Value], cluster: &Key) -> Vec<Value>;
+
+    /// Makes an object of the cluster known as generated from these manifests, if it was.
+    fn connect(&self, object: &mut Value, manifests: &[Value]);
+
+    /// Whether several clusters may use an object.
+    fn is_shared(&self, object: &Value) -> bool;
+
+    /// Whether its controllers leave an object alone.
+    fn is_paused(&self, object: &Value) -> bool;
+
+    /// Merge patch that pauses one of its objects.
+    fn pause(&self) -> Value;
 }
 
 /// A reference to a Secret with credentials.

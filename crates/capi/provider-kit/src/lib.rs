@@ -41,7 +41,7 @@ mod survey;
 pub mod testing;
 mod versions;
 
-pub use adoption::{Adoption, CredentialRef, Observer};
+pub use adoption::{Adoption, CredentialRef, FrontEnd, Observer};
 pub use boot_data::{BootData, BootDataError, BootDataRef, boot_data};
 pub use capacity::{
     Amount, Capacity, CapacityAnswer, CapacityQuestion, Left, MachineModel, OtherLimit, PlannedMachine,

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::{
-    Adoption, Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, ProviderError,
-    ProviderVersions, Simulator, Surveyor,
+    Adoption, Capacity, Failure, Finding, Flavor, FrontEnd, Installed, Inventory, MachineModel,
+    ProviderError, ProviderVersions, Simulator, Surveyor,
 };
 
 /// An entry in the program's list of clouds.
@@ -96,6 +96,11 @@ pub trait Provider: Send + Sync {
 
     /// Inventory for `orphans`.
     fn inventory(&self) -> Option<&dyn Inventory> {
+        None
+    }
+
+    /// Take-over of what clusters are generated from, for `adopt`.
+    fn front_end(&self) -> Option<&dyn FrontEnd> {
         None
     }
 

@@ -12,6 +12,7 @@
 //! phases of a cluster, [`machine_config`] reports whether clusters have taken up a config. [`Lifecycle`] is the plug-in.
 
 pub mod admission;
+mod adoption;
 mod cloud;
 pub mod cluster;
 pub mod cni;

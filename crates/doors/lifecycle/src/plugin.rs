@@ -6,11 +6,14 @@ use std::sync::Arc;
 use capstan_capi_types::admission::Rules;
 use capstan_cloudstack_provider::Clouds;
 use capstan_controller::{Code, Env, Runtime, TcpDial};
-use capstan_provider_kit::{Installed, OpenedProvider, Provider, ProviderError, RunningProvider, Subcommand};
+use capstan_provider_kit::{
+    FrontEnd, Installed, OpenedProvider, Provider, ProviderError, RunningProvider, Subcommand,
+};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::adoption::TakeOver;
 use crate::cluster::Settings;
 use crate::cni::{Cni, Helm, Renderer};
 use crate::release::Releases;
@@ -103,6 +106,10 @@ impl Provider for Lifecycle {
     /// A front end of Cluster API, and none of its providers.
     fn installed(&self) -> Option<Installed> {
         None
+    }
+
+    fn front_end(&self) -> Option<&dyn FrontEnd> {
+        Some(&TakeOver)
     }
 
     fn arguments(&self, command: Command) -> Command {
