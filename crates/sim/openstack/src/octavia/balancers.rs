@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{attributes, children, denied, kind, quotas, show};
+use super::{attributes, children, denied, kind, ovn, quotas, show};
 use crate::cloud::Cloud;
 use crate::guests;
 use crate::neutron::ports;
@@ -23,7 +23,7 @@ pub(super) fn create(cloud: &mut Cloud, call: &Call) -> Handled {
     quotas::check(cloud, &project, "load_balancer", 1)?;
     let (subnet, network) = vip(cloud, call, &row)?;
     let provider = row.text("provider").to_owned();
-    if !matches!(provider.as_str(), "amphora" | "octavia") {
+    if !matches!(provider.as_str(), "amphora" | "octavia" | ovn::NAME) {
         return Err(Fail::bad(format!("Provider '{provider}' is not enabled.")));
     }
     if row.has("flavor_id") {
@@ -31,6 +31,9 @@ pub(super) fn create(cloud: &mut Cloud, call: &Call) -> Handled {
     }
     if row.has("availability_zone") {
         return Err(Fail::bad("Validation failure: Invalid availability zone."));
+    }
+    if provider == ovn::NAME {
+        ovn::tree(&row)?;
     }
     let id = cloud.uuid();
     let listeners = row.insert("listeners".to_owned(), json!([])).unwrap_or_default();
@@ -53,7 +56,9 @@ pub(super) fn create(cloud: &mut Cloud, call: &Call) -> Handled {
     for listener in listeners.as_array().into_iter().flatten() {
         children::plant(cloud, "listener", listener, &id, None)?;
     }
-    amphora_port(cloud, &id, &network);
+    if provider != ovn::NAME {
+        amphora_port(cloud, &id, &network);
+    }
     let after = cloud.settings.timings.balancer_create;
     cloud.later(after, Task::BalancerReady { id: id.clone() });
     let row = cloud.get("loadbalancers", &id).cloned().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, attributes, balancers, denied, immutable, kind, quotas, show};
+use super::{Kind, attributes, balancers, denied, immutable, kind, ovn, quotas, show};
 use crate::cloud::Cloud;
 use crate::table::{Fields as _, Object, object};
 use crate::wire::{Call, Fail, Handled, Reply};
@@ -82,6 +82,9 @@ pub(super) fn create(cloud: &mut Cloud, call: &Call, what: &Kind, pool: Option<&
 }
 
 fn validate(cloud: &Cloud, call: &Call, what: &Kind, given: &Object, parent: &Parent) -> Result<(), Fail> {
+    if parent.balancer.text("provider") == ovn::NAME {
+        ovn::check(what.0, given)?;
+    }
     match what.0 {
         "listener" => {
             let vip = parent.balancer.text("vip_address");
@@ -307,6 +310,9 @@ pub(super) fn update(cloud: &mut Cloud, call: &Call, what: &Kind, id: &str) -> H
     mutable(&balancer, Some(row.text("_pool")).filter(|it| !it.is_empty()))?;
     if let Some(pool) = changes.get("default_pool_id").and_then(Value::as_str) {
         kind("pool").find(cloud, call, pool)?;
+    }
+    if balancer.text("provider") == ovn::NAME {
+        ovn::check(what.0, &changes)?;
     }
     if what.0 == "listener" {
         let parent = Parent { balancer: balancer.clone(), pool: None };

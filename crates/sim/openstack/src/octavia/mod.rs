@@ -1,9 +1,10 @@
-//! Octavia v2.30 with the amphora provider: load balancers and what belongs to them. Everything is immutable while its
+//! Octavia v2.30 with the providers amphora and ovn: load balancers and what belongs to them. Everything is immutable while its
 //! load balancer is PENDING.
 
 mod attributes;
 mod balancers;
 mod children;
+mod ovn;
 mod quotas;
 mod show;
 
@@ -116,6 +117,7 @@ pub(crate) fn handle(cloud: &mut Cloud, call: &Call) -> Handled {
         ("GET", ["providers"]) => Ok(Reply::ok(json!({"providers": [
             {"name": "amphora", "description": "The Octavia Amphora driver."},
             {"name": "octavia", "description": "Deprecated alias of the Octavia Amphora driver."},
+            {"name": "ovn", "description": "Octavia OVN driver."},
         ], "providers_links": []}))),
         ("GET", ["providers", ..]) => Err(denied()),
         ("GET", ["flavors"]) => Ok(Reply::ok(json!({"flavors": [], "flavors_links": []}))),

@@ -69,3 +69,45 @@ async fn a_failed_load_balancer_can_only_be_deleted() {
     assert_eq!(tenant.call(Service::LoadBalancer, "DELETE", &path, None).await.status, 204);
     tenant.gone(Service::LoadBalancer, &path).await;
 }
+
+#[tokio::test]
+async fn ovn_has_no_amphora_one_algorithm_no_filter_and_no_monitor() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (_, subnet) = tenant.network("n", "10.6.0.0/24").await;
+    let tree = |algorithm: &str, more: Value, monitor: Value| {
+        let pool = json!({"protocol": "TCP", "lb_algorithm": algorithm, "healthmonitor": monitor});
+        let mut listener = json!({"protocol": "TCP", "protocol_port": 6443, "default_pool": pool});
+        listener.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        json!({"loadbalancer": {"name": "lb", "vip_subnet_id": subnet, "provider": "ovn", "listeners": [listener]}})
+    };
+    let monitor = json!({"type": "TCP", "delay": 10, "timeout": 5, "max_retries": 3});
+    let post = |path: &'static str, body: Value| tenant.call(Service::LoadBalancer, "POST", path, Some(body));
+    let balancers = "/v2/lbaas/loadbalancers";
+    for (refused, what) in [
+        (tree("ROUND_ROBIN", json!({}), Value::Null), "ROUND_ROBIN algorithm"),
+        (
+            tree("SOURCE_IP_PORT", json!({"allowed_cidrs": ["192.0.2.0/24"]}), Value::Null),
+            "allowed_cidrs option",
+        ),
+        (tree("SOURCE_IP_PORT", json!({}), monitor.clone()), "health monitors"),
+    ] {
+        let reply = post(balancers, refused).await;
+        let text = format!(
+            "Provider 'ovn' does not support a requested option: OVN provider does not support {what}"
+        );
+        assert_eq!((reply.status, &reply.body["faultstring"]), (501, &json!(text)));
+    }
+    let made =
+        tenant.create(Service::LoadBalancer, balancers, tree("SOURCE_IP_PORT", json!({}), Value::Null)).await;
+    let id = made["id"].as_str().unwrap().to_owned();
+    assert_eq!(tenant.settled(&id).await, "ACTIVE");
+    let ports = tenant.get(Service::Network, "/v2.0/ports").await;
+    let of_octavia = |it: &&Value| it["name"].as_str().is_some_and(|name| name.starts_with("octavia-"));
+    assert_eq!(ports["ports"].as_array().unwrap().iter().filter(of_octavia).count(), 1, "the address alone");
+    let pools = tenant.get(Service::LoadBalancer, "/v2/lbaas/pools").await;
+    let mut monitor = monitor;
+    monitor["pool_id"] = pools["pools"][0]["id"].clone();
+    let refused = post("/v2/lbaas/healthmonitors", json!({"healthmonitor": monitor})).await;
+    assert_eq!(refused.status, 501);
+}
