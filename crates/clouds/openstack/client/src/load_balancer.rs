@@ -164,8 +164,16 @@ model! {
         pub address: String,
         /// Port of the member.
         pub protocol_port: u16,
-        /// Weight of the member.
-        pub weight: u16,
+        /// Share of the connections; 0 takes no new ones.
+        pub weight: Option<u16>,
+        /// Connections reach it only while no other member is up.
+        pub backup: Option<bool>,
+        /// It takes part.
+        pub admin_state_up: Option<bool>,
+        /// The address that is checked, where that is another one.
+        pub monitor_address: Option<String>,
+        /// The port that is checked, where that is another one.
+        pub monitor_port: Option<u16>,
         /// The subnet it is reached by.
         pub subnet_id: Option<Id<Subnet>>,
         /// Words of its owner.
@@ -363,6 +371,16 @@ request! {
         pub protocol_port: u16,
         /// The subnet it is reached by, where that is not the load balancer's.
         pub subnet_id: Option<Id<Subnet>>,
+        /// Share of the connections; 1 if left out.
+        pub weight: Option<u16>,
+        /// Connections reach it only while no other member is up.
+        pub backup: Option<bool>,
+        /// Whether it takes part; it does if left out.
+        pub admin_state_up: Option<bool>,
+        /// The address that is checked, where that is another one.
+        pub monitor_address: Option<String>,
+        /// The port that is checked, where that is another one.
+        pub monitor_port: Option<u16>,
         /// Words.
         pub tags: Vec<String>,
     }
@@ -425,6 +443,14 @@ request! {
         pub project_id: Option<String>,
     }
 
+    /// What health monitors can be narrowed by.
+    pub struct MonitorFilter {
+        /// Name of the monitor.
+        pub name: Option<String>,
+        /// Project of the monitor.
+        pub project_id: Option<String>,
+    }
+
     /// What members and flavors can be narrowed by.
     pub struct NameFilter {
         /// Name to match.
@@ -436,7 +462,7 @@ resources! {
     LoadBalancer: LoadBalancer "lbaas/loadbalancers" Some("loadbalancer"), "loadbalancers" by LoadBalancerFilter;
     Listener: LoadBalancer "lbaas/listeners" Some("listener"), "listeners" by PartFilter;
     Pool: LoadBalancer "lbaas/pools" Some("pool"), "pools" by PartFilter;
-    HealthMonitor: LoadBalancer "lbaas/healthmonitors" Some("healthmonitor"), "healthmonitors" by NameFilter;
+    HealthMonitor: LoadBalancer "lbaas/healthmonitors" Some("healthmonitor"), "healthmonitors" by MonitorFilter;
     LoadBalancerFlavor: LoadBalancer "lbaas/flavors" Some("flavor"), "flavors" by NameFilter;
 }
 

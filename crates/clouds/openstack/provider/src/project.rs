@@ -1,7 +1,7 @@
 //! What a project has, shared by all objects whose credentials lead to it: one list per kind for all clusters, not one per
 //! object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use capstan_openstack_client::compute::{
 use capstan_openstack_client::identity::ApplicationCredential;
 use capstan_openstack_client::image::{Image, ImageFilter};
 use capstan_openstack_client::load_balancer::{
-    Listener, LoadBalancer, LoadBalancerFilter, Member, PartFilter, Pool,
+    HealthMonitor, Listener, LoadBalancer, LoadBalancerFilter, Member, MonitorFilter, PartFilter, Pool,
 };
 use capstan_openstack_client::network::{
     FloatingIp, FloatingIpFilter, Network, NetworkFilter, Port, PortFilter, Router, RouterFilter,
@@ -49,6 +49,7 @@ pub(crate) struct Project {
     balancers: Listing<LoadBalancer>,
     listeners: Listing<Listener>,
     pools: Listing<Pool>,
+    monitors: Listing<HealthMonitor>,
     servers: Listing<Server>,
     server_groups: Listing<ServerGroup>,
     volumes: Listing<Volume>,
@@ -66,6 +67,9 @@ pub(crate) struct Project {
     /// Answers to filters of manifests, by question.
     lookups: Mutex<BTreeMap<String, Lookup>>,
 }
+
+/// Listeners, pools and monitors of all load balancers of a project.
+type Parts = (Arc<Vec<Listener>>, Arc<Vec<Pool>>, Arc<Vec<HealthMonitor>>);
 
 /// Ids that answer a question, and when they were read.
 type Lookup = (Instant, Arc<Vec<String>>);
@@ -103,6 +107,7 @@ listed! {
     LoadBalancer: balancers, id => LoadBalancerFilter { project_id: Some(id.to_owned()), ..LoadBalancerFilter::default() };
     Listener: listeners, id => PartFilter { project_id: Some(id.to_owned()), ..PartFilter::default() };
     Pool: pools, id => PartFilter { project_id: Some(id.to_owned()), ..PartFilter::default() };
+    HealthMonitor: monitors, id => MonitorFilter { project_id: Some(id.to_owned()), ..MonitorFilter::default() };
     Server: servers, _id => ServerFilter::default();
     ServerGroup: server_groups, _id => ServerGroupFilter::default();
     Volume: volumes, _id => VolumeFilter::default();
@@ -124,6 +129,7 @@ impl Project {
             balancers: Listing::default(),
             listeners: Listing::default(),
             pools: Listing::default(),
+            monitors: Listing::default(),
             servers: Listing::default(),
             server_groups: Listing::default(),
             volumes: Listing::default(),
@@ -200,27 +206,35 @@ impl Access {
         self.project.zones.read(CATALOG, list).await
     }
 
-    /// Listeners and pools of the project. Octavia changes `updated_at` of a load balancer with every change of what
+    /// Listeners, pools and monitors of the project. Octavia changes `updated_at` of a load balancer with every change of what
     /// belongs to it, so they are listed again only if that of `balancer` is another than at the last list.
-    pub(crate) async fn parts(
-        &self,
-        balancer: &LoadBalancer,
-    ) -> Result<(Arc<Vec<Listener>>, Arc<Vec<Pool>>), Error> {
+    pub(crate) async fn parts(&self, balancer: &LoadBalancer) -> Result<Parts, Error> {
         let known = self.project.parts.lock().get(balancer.id.as_str()).copied();
         if known.is_none() || known != balancer.updated_at {
             // Listed after the load balancers: what is recorded is never newer than what is listed.
             let balancers = self.all::<LoadBalancer>(SETTLED).await?;
             self.forget::<Listener>().await;
             self.forget::<Pool>().await;
-            let parts = (self.all(SETTLED).await?, self.all(SETTLED).await?);
-            let changed = |held: &LoadBalancer| Some((held.id.to_string(), held.updated_at?));
-            *self.project.parts.lock() = balancers.iter().filter_map(changed).collect();
+            self.forget::<HealthMonitor>().await;
+            let parts: Parts = (self.all(SETTLED).await?, self.all(SETTLED).await?, self.all(SETTLED).await?);
+            self.record(&balancers, &parts.1);
             return Ok(parts);
         }
-        Ok((self.all(CATALOG).await?, self.all(CATALOG).await?))
+        Ok((self.all(CATALOG).await?, self.all(CATALOG).await?, self.all(CATALOG).await?))
     }
 
-    /// Members of a pool. They are read only if the pool lists others than those that are known.
+    /// Records when load balancers were changed last, and drops the members of those that were changed since.
+    fn record(&self, balancers: &[LoadBalancer], pools: &[Pool]) {
+        let changed = |held: &LoadBalancer| Some((held.id.to_string(), held.updated_at?));
+        let now: BTreeMap<String, Time> = balancers.iter().filter_map(changed).collect();
+        let before = std::mem::replace(&mut *self.project.parts.lock(), now.clone());
+        let is_same = |of: &str| before.get(of).is_some_and(|at| now.get(of) == Some(at));
+        let stays = |pool: &Pool| pool.loadbalancers.iter().all(|of| is_same(of.id.as_str()));
+        let stay: BTreeSet<&str> = pools.iter().filter(|it| stays(it)).map(|it| it.id.as_str()).collect();
+        self.project.members.lock().retain(|pool, _| stay.contains(pool.as_str()));
+    }
+
+    /// Members of a pool. They are read only if the load balancer was changed, or the pool lists others than are known.
     pub(crate) async fn members(&self, pool: &Pool) -> Result<Vec<Member>, Error> {
         let known = self.project.members.lock().get(pool.id.as_str()).cloned();
         if let Some(known) = known {

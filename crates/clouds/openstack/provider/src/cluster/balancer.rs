@@ -4,13 +4,11 @@
 use std::collections::BTreeSet;
 
 use capstan_controller::{Effect, Note};
-use capstan_openstack_client::load_balancer::{
-    ListenerTree, LoadBalancer, Member, MonitorTree, NewLoadBalancer, NewMember, PoolTree, ProvisioningStatus,
-};
+use capstan_openstack_client::load_balancer::{LoadBalancer, Pool, ProvisioningStatus};
 use capstan_openstack_types::names;
 use capstan_openstack_types::v1beta2::{APIServerLoadBalancer, NetworkStatusWithSubnets};
-use serde::{Deserialize, Serialize};
 
+use super::balancer_order::{BalancerOrder, MemberOrder, Monitor, OVN, algorithm};
 use super::call::ClusterCall;
 use super::decide::{Decision, Plan};
 use super::observed::Balancer;
@@ -18,135 +16,17 @@ use super::plan;
 use crate::code;
 use crate::error::CloudError;
 
-/// Seconds between checks, until one has failed, and how many count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Monitor {
-    pub delay: u32,
-    pub timeout: u32,
-    pub max_retries: u32,
-    pub max_retries_down: u32,
-}
-
-impl Monitor {
-    fn of(settings: &APIServerLoadBalancer) -> Self {
-        let given = settings.monitor.clone().unwrap_or_default();
-        let or = |value: i32, default: u32| {
-            u32::try_from(value).ok().filter(|value| *value > 0).unwrap_or(default)
-        };
-        Self {
-            delay: or(given.delay, 10),
-            timeout: or(given.timeout, 5),
-            max_retries: or(given.max_retries, 5),
-            max_retries_down: or(given.max_retries_down, 3),
-        }
-    }
-}
-
-/// A member of a pool.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct MemberOrder {
-    pub name: String,
-    pub address: String,
-    pub port: u16,
-    pub subnet: Option<String>,
-}
-
-impl MemberOrder {
-    /// A member as it would be ordered, for comparison.
-    fn of(member: &Member) -> Self {
-        Self {
-            name: member.name.clone(),
-            address: member.address.clone(),
-            port: member.protocol_port,
-            subnet: member.subnet_id.as_ref().map(ToString::to_string),
-        }
-    }
-
-    pub(super) fn request(&self) -> NewMember {
-        NewMember {
-            name: self.name.clone(),
-            address: self.address.clone(),
-            protocol_port: self.port,
-            subnet_id: self.subnet.as_deref().map(Into::into),
-            tags: Vec::new(),
-        }
-    }
-}
-
-/// A load balancer with its listeners, pools and monitors, made by one request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BalancerOrder {
-    pub description: String,
-    pub subnet: Option<String>,
-    pub network: Option<String>,
-    pub address: Option<String>,
-    pub provider: Option<String>,
-    pub flavor: Option<String>,
-    pub zone: Option<String>,
-    pub tags: Vec<String>,
-    pub ports: Vec<u16>,
-    pub algorithm: String,
-    pub monitor: Monitor,
-    pub allowed: Vec<String>,
-}
-
-impl BalancerOrder {
-    pub(super) fn request(&self, name: &str) -> NewLoadBalancer {
-        let listener = |port: &u16| {
-            let part = names::load_balancer_part(name, *port);
-            let monitor = MonitorTree {
-                name: part.clone(),
-                kind: "TCP".to_owned(),
-                delay: self.monitor.delay,
-                timeout: self.monitor.timeout,
-                max_retries: self.monitor.max_retries,
-                max_retries_down: Some(self.monitor.max_retries_down),
-            };
-            let pool = PoolTree {
-                name: part.clone(),
-                protocol: "TCP".to_owned(),
-                lb_algorithm: self.algorithm.clone(),
-                health_monitor: Some(monitor),
-                tags: self.tags.clone(),
-            };
-            ListenerTree {
-                name: part,
-                protocol: "TCP".to_owned(),
-                protocol_port: *port,
-                allowed_cidrs: self.allowed.clone(),
-                default_pool: Some(pool),
-                tags: self.tags.clone(),
-            }
-        };
-        NewLoadBalancer {
-            name: name.to_owned(),
-            description: Some(self.description.clone()),
-            vip_subnet_id: self.subnet.as_deref().map(Into::into),
-            vip_network_id: self.network.as_deref().map(Into::into),
-            vip_address: self.address.clone(),
-            provider: self.provider.clone(),
-            flavor_id: self.flavor.as_deref().map(Into::into),
-            availability_zone: self.zone.clone(),
-            tags: self.tags.clone(),
-            listeners: self.ports.iter().map(listener).collect(),
-        }
-    }
-}
-
-/// OVN's provider balances by addresses only.
-fn algorithm(provider: &str) -> String {
-    if provider == "ovn" { "SOURCE_IP_PORT" } else { "ROUND_ROBIN" }.to_owned()
-}
+/// On OpenStackClusters: the pool and settings of a monitor that Octavia's provider does not support.
+const REFUSED_MONITOR: &str = "capstan.dev/openstack-refused-monitor";
 
 /// Addresses that may connect: those of the manifest, and what the cluster itself connects from.
 fn allowed(
     look: &Plan<'_>,
     settings: &APIServerLoadBalancer,
     network: &NetworkStatusWithSubnets,
+    provider: &str,
 ) -> Vec<String> {
-    if settings.allowed_cidrs.is_empty() || settings.provider.as_deref() == Some("ovn") {
+    if settings.allowed_cidrs.is_empty() || provider == OVN {
         return Vec::new();
     }
     let single =
@@ -193,8 +73,8 @@ pub(super) fn keep<'a>(
         ProvisioningStatus::PendingDelete | ProvisioningStatus::Deleted => Progress::Missing,
         ProvisioningStatus::Error => broken(look, balancer, decision),
         ProvisioningStatus::Active => {
-            if let Some(call) = next_change(look, settings, network, held, &name) {
-                decision.call(call);
+            if let Some(call) = next_change(look, settings, network, (held, &name), decision) {
+                change(decision, call);
             }
             Progress::Usable(balancer)
         }
@@ -221,19 +101,24 @@ fn create(
         }
     };
     let provider = settings.provider.clone().filter(|provider| !provider.is_empty());
+    let named = provider.as_deref().unwrap_or_default();
+    // Octavia's default provider is known once there is a load balancer: its parts are made after it, as it can.
+    let alone = look.look.failures.iter().any(|failure| {
+        failure.effect.starts_with("create-balancer") && failure.error.code == code::UNSUPPORTED
+    });
     let order = BalancerOrder {
         description: look.description(""),
         network: subnet.is_none().then(|| home.id.clone()),
         subnet,
         address,
-        algorithm: algorithm(provider.as_deref().unwrap_or_default()),
+        algorithm: algorithm(named),
+        monitor: Monitor::wanted(settings, named),
+        allowed: allowed(look, settings, network, named),
         provider,
         flavor: look.state.balancer_flavor.clone(),
         zone: settings.availability_zone.clone(),
         tags: spec.tags.clone(),
-        ports: plan::ports(spec),
-        monitor: Monitor::of(settings),
-        allowed: allowed(look, settings, network),
+        ports: if alone { Vec::new() } else { plan::ports(spec) },
     };
     let note =
         Note::normal("SuccessfulCreateLoadBalancer", "Create", format!("Created load balancer {name}"));
@@ -255,16 +140,36 @@ fn broken<'a>(look: &Plan<'a>, balancer: &'a LoadBalancer, decision: &mut Decisi
     Progress::Broken(CloudError::new(code::LOAD_BALANCER, "APIEndpointConfigFailed", message))
 }
 
-/// The first difference between the parts and the manifest.
+/// A change of a monitor is no condition of anything: some providers refuse it, and connections find their way without.
+fn change(decision: &mut Decision, call: ClusterCall) {
+    let name = match &call {
+        ClusterCall::CreateMonitor { name, .. } => name.clone(),
+        ClusterCall::SetMonitor { id, .. } => id.clone(),
+        _ => {
+            decision.call(call);
+            return;
+        }
+    };
+    let failed = format!("Health monitor {name} of the load balancer was not set");
+    decision.best_effort(Effect::Call(call)).or_noting(Note::warning(
+        "FailedCreateHealthMonitor",
+        "Update",
+        failed,
+    ));
+}
+
+/// The first difference between the parts and the manifest. Monitors are last.
 fn next_change(
     look: &Plan<'_>,
     settings: &APIServerLoadBalancer,
     network: &NetworkStatusWithSubnets,
-    held: &Balancer,
-    name: &str,
+    (held, name): (&Balancer, &str),
+    decision: &mut Decision,
 ) -> Option<ClusterCall> {
     let (balancer, tags) = (held.balancer.id.to_string(), look.object().spec.tags.clone());
-    let allowed = allowed(look, settings, network);
+    let provider = held.balancer.provider.as_str();
+    let allowed = allowed(look, settings, network, provider);
+    let mut pools = Vec::new();
     for port in plan::ports(&look.object().spec) {
         let part = names::load_balancer_part(name, port);
         let Some(listener) = held.listeners.iter().find(|listener| listener.protocol_port == port) else {
@@ -277,24 +182,71 @@ fn next_change(
         }
         let pool = held.pools.iter().find(|(pool, _)| listener.default_pool_id.as_ref() == Some(&pool.id));
         let Some((pool, members)) = pool else {
-            let (listener, algorithm) = (listener.id.to_string(), algorithm(&held.balancer.provider));
+            let (listener, algorithm) = (listener.id.to_string(), algorithm(provider));
             return Some(ClusterCall::CreatePool { balancer, name: part, listener, algorithm, tags });
         };
-        if pool.healthmonitor_id.is_none() && held.balancer.provider != "ovn" {
-            let (pool, monitor) = (pool.id.to_string(), Monitor::of(settings));
-            return Some(ClusterCall::CreateMonitor { balancer, name: part, pool, monitor });
-        }
-        let prefix = names::load_balancer_member(name, port, "");
-        // Members that others added stay.
-        let (ours, others): (Vec<_>, Vec<_>) =
-            members.iter().map(MemberOrder::of).partition(|member| member.name.starts_with(&prefix));
-        let wanted = wanted_members(look, network, name, port);
-        if ours.into_iter().collect::<BTreeSet<_>>() != wanted {
-            let members = wanted.into_iter().chain(others).collect();
+        let members: Vec<MemberOrder> = members.iter().map(MemberOrder::of).collect();
+        if let Some(members) = changed_members(look, network, &members, (name, port)) {
             return Some(ClusterCall::SetMembers { balancer, pool: pool.id.to_string(), members });
         }
+        pools.push((part, pool));
     }
-    None
+    let wanted = Monitor::wanted(settings, provider)?;
+    let refused = refused_monitor(look, decision);
+    let mut changes = pools.into_iter().filter_map(|(name, pool)| changed_monitor(wanted, pool, held, name));
+    changes.find(|call| refused.is_none() || monitor_order(call) != refused)
+}
+
+/// What a call asks for, if it creates a monitor.
+fn monitor_order(call: &ClusterCall) -> Option<String> {
+    let ClusterCall::CreateMonitor { pool, monitor, .. } = call else { return None };
+    let Monitor { delay, timeout, max_retries, max_retries_down } = monitor;
+    Some(format!("{pool} {delay} {timeout} {max_retries} {max_retries_down}"))
+}
+
+/// The monitor that the provider cannot have. It is remembered: nothing else shows that there is no use in asking again.
+fn refused_monitor(look: &Plan<'_>, decision: &mut Decision) -> Option<String> {
+    let unsupported = look.look.failures.iter().filter(|failure| failure.error.code == code::UNSUPPORTED);
+    let refused = unsupported.filter_map(|failure| monitor_order(failure.call.as_ref()?)).next();
+    let annotations = &mut decision.object.metadata.annotations;
+    if let Some(refused) = refused {
+        annotations.insert(REFUSED_MONITOR.to_owned(), refused);
+    }
+    annotations.get(REFUSED_MONITOR).cloned()
+}
+
+/// The change that gives a pool its monitor.
+fn changed_monitor(wanted: Monitor, pool: &Pool, held: &Balancer, name: String) -> Option<ClusterCall> {
+    let balancer = held.balancer.id.to_string();
+    let Some(id) = &pool.healthmonitor_id else {
+        return Some(ClusterCall::CreateMonitor {
+            balancer,
+            name,
+            pool: pool.id.to_string(),
+            monitor: wanted,
+        });
+    };
+    let monitor = held.monitors.iter().find(|monitor| monitor.id == *id)?;
+    let id = id.to_string();
+    (Monitor::held(monitor) != wanted).then_some(ClusterCall::SetMonitor { balancer, id, monitor: wanted })
+}
+
+/// The members that a pool is to have, if it has others. Those that others added stay, and so does what operators set.
+fn changed_members(
+    look: &Plan<'_>,
+    network: &NetworkStatusWithSubnets,
+    held: &[MemberOrder],
+    (name, port): (&str, u16),
+) -> Option<Vec<MemberOrder>> {
+    let prefix = names::load_balancer_member(name, port, "");
+    let (ours, others): (Vec<_>, Vec<_>) = held.iter().partition(|member| member.name.starts_with(&prefix));
+    let wanted = wanted_members(look, network, name, port);
+    let known = |wanted: &MemberOrder| ours.iter().find(|held| held.is_same(wanted)).copied();
+    if ours.len() == wanted.len() && wanted.iter().all(|member| known(member).is_some()) {
+        return None;
+    }
+    let wanted = wanted.iter().map(|member| known(member).unwrap_or(member));
+    Some(wanted.chain(others).cloned().collect())
 }
 
 fn wanted_members(
@@ -311,6 +263,7 @@ fn wanted_members(
         address: node.address.clone(),
         port,
         subnet: subnet.clone(),
+        ..MemberOrder::default()
     };
     look.state.control_plane.iter().map(member).collect()
 }

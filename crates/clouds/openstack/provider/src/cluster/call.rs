@@ -3,7 +3,7 @@
 use capstan_controller::Call;
 use serde::{Deserialize, Serialize};
 
-use super::balancer::{BalancerOrder, MemberOrder, Monitor};
+use super::balancer_order::{BalancerOrder, MemberOrder, Monitor};
 use super::image::WantedImage;
 use super::rules::Rule;
 
@@ -94,6 +94,11 @@ pub enum ClusterCall {
         balancer: String,
         name: String,
         pool: String,
+        monitor: Monitor,
+    },
+    SetMonitor {
+        balancer: String,
+        id: String,
         monitor: Monitor,
     },
     SetMembers {
@@ -201,6 +206,7 @@ impl Call for ClusterCall {
             Self::SetAllowed { listener, .. } => format!("listener/{listener}"),
             Self::CreatePool { listener, .. } => format!("pool/{listener}"),
             Self::CreateMonitor { pool, .. } => format!("monitor/{pool}"),
+            Self::SetMonitor { id, .. } => format!("monitor/{id}"),
             Self::SetMembers { pool, .. } => format!("members/{pool}"),
             Self::CreateAddress { description, .. } => format!("floatingip/{description}"),
             Self::Associate { address, .. } => format!("floatingip/{address}"),
@@ -226,6 +232,7 @@ impl Call for ClusterCall {
             self,
             Self::SetNameServers { .. }
                 | Self::SetAllowed { .. }
+                | Self::SetMonitor { .. }
                 | Self::SetMembers { .. }
                 | Self::Associate { .. }
                 | Self::SetTags { .. }
@@ -247,6 +254,7 @@ impl Call for ClusterCall {
             Self::SetAllowed { listener, .. } => format!("set-allowed {listener}"),
             Self::CreatePool { name, .. } => format!("create-pool {name}"),
             Self::CreateMonitor { name, .. } => format!("create-monitor {name}"),
+            Self::SetMonitor { id, .. } => format!("set-monitor {id}"),
             Self::SetMembers { pool, members, .. } => {
                 let members: Vec<&str> = members.iter().map(|member| member.address.as_str()).collect();
                 format!("set-members {pool} [{}]", members.join(" "))

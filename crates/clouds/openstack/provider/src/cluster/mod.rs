@@ -12,6 +12,9 @@
 //! ```
 
 mod balancer;
+mod balancer_order;
+#[cfg(test)]
+mod balancer_tests;
 mod bastion;
 mod call;
 mod credential;

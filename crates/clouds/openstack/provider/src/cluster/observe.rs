@@ -339,10 +339,11 @@ impl Lookup<'_> {
             }
         };
         let Some(balancer) = balancer else { return Ok(()) };
-        let mut held = Balancer { balancer, listeners: Vec::new(), pools: Vec::new() };
+        let mut held = Balancer { balancer, ..Balancer::default() };
         // While it is being changed nothing of it can be changed.
         if !held.balancer.provisioning_status.is_pending() && !self.deleting {
-            let (listeners, pools) = self.access.parts(&held.balancer).await?;
+            let (listeners, pools, monitors) = self.access.parts(&held.balancer).await?;
+            held.monitors = monitors;
             let ours = |its: &[capstan_openstack_client::load_balancer::Ref<LoadBalancer>]| {
                 its.iter().any(|it| it.id == held.balancer.id)
             };

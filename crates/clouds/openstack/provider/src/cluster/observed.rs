@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_types::core::Cluster;
-use capstan_openstack_client::load_balancer::{Listener, LoadBalancer, Member, Pool};
+use capstan_openstack_client::load_balancer::{HealthMonitor, Listener, LoadBalancer, Member, Pool};
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup, Subnet};
 use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta2::{self, NetworkStatusWithSubnets};
@@ -30,7 +30,7 @@ pub struct Seen {
 }
 
 /// The cluster's things in the cloud.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CloudState {
     pub external: Option<v1beta2::NetworkStatus>,
     /// The managed network, and its parts.
@@ -75,9 +75,11 @@ pub struct NodePort {
     pub address: String,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Balancer {
     pub balancer: LoadBalancer,
     pub listeners: Vec<Listener>,
     pub pools: Vec<(Pool, Vec<Member>)>,
+    /// Monitors of its pools, and of others.
+    pub monitors: Arc<Vec<HealthMonitor>>,
 }

@@ -126,6 +126,7 @@ async fn found(call: &ClusterCall, mark: &str, access: &Access) -> Result<(bool,
         | ClusterCall::RemoveRule { .. }
         | ClusterCall::SetNameServers { .. }
         | ClusterCall::SetAllowed { .. }
+        | ClusterCall::SetMonitor { .. }
         | ClusterCall::SetMembers { .. }
         | ClusterCall::Associate { .. }
         | ClusterCall::SetTags { .. } => (true, true),

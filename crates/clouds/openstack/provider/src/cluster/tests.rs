@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use capstan_capi_types::core::{APIEndpoint, Cluster};
-use capstan_controller::{Call as _, Effect, Look};
-use capstan_object::{Condition, ConditionStatus, Time};
+use capstan_controller::{Call as _, Effect, Look, Need};
+use capstan_object::{Condition, ConditionStatus, ObjectMeta, Time};
 use capstan_openstack_client::load_balancer::{LoadBalancer, ProvisioningStatus};
-use capstan_openstack_client::network::{FloatingIp, Network, Router, SecurityGroup, Subnet};
+use capstan_openstack_client::network::{
+    FloatingIp, Network, Router, SecurityGroup, SecurityGroupRule, Subnet,
+};
 use capstan_openstack_types::names::finalizer;
+use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta2::{
-    APIServer, APIServerLoadBalancer, ManagedSecurityGroups, NetworkStatus, OpenStackCluster, SubnetSpec,
+    APIServer, APIServerLoadBalancer, Bastion, ManagedSecurityGroups, NetworkStatus, OpenStackCluster,
+    SubnetSpec,
 };
 use jiff::Timestamp;
 
@@ -20,7 +24,7 @@ use super::plan::Group;
 use crate::code;
 use crate::error::CloudError;
 
-fn cluster() -> OpenStackCluster {
+pub(super) fn cluster() -> OpenStackCluster {
     let mut cluster = OpenStackCluster::default();
     cluster.metadata.namespace = "ns".to_owned();
     cluster.metadata.name = "c".to_owned();
@@ -35,7 +39,10 @@ fn cluster() -> OpenStackCluster {
     cluster
 }
 
-fn look(object: OpenStackCluster, cloud: Result<CloudState, CloudError>) -> Look<OpenStackClusters> {
+pub(super) fn look(
+    object: OpenStackCluster,
+    cloud: Result<CloudState, CloudError>,
+) -> Look<OpenStackClusters> {
     let mut owner = Cluster::default();
     owner.metadata.name = "c".to_owned();
     let seen = Seen {
@@ -49,7 +56,7 @@ fn look(object: OpenStackCluster, cloud: Result<CloudState, CloudError>) -> Look
     Look::new(Arc::new(object), seen, Timestamp::UNIX_EPOCH)
 }
 
-fn verbs(decision: &Decision) -> Vec<String> {
+pub(super) fn verbs(decision: &Decision) -> Vec<String> {
     let call = |effect: &Effect<_>| match effect {
         Effect::Call(call) => {
             let call: &super::ClusterCall = call;
@@ -65,7 +72,7 @@ fn external() -> Option<NetworkStatus> {
 }
 
 /// A state in which network, router and groups exist; rules are missing.
-fn networked() -> CloudState {
+pub(super) fn networked() -> CloudState {
     let group = |id: &str| SecurityGroup { id: id.into(), name: id.to_owned(), ..SecurityGroup::default() };
     CloudState {
         external: external(),
@@ -84,7 +91,7 @@ fn networked() -> CloudState {
     }
 }
 
-fn balanced(status: ProvisioningStatus) -> CloudState {
+pub(super) fn balanced(status: ProvisioningStatus) -> CloudState {
     let balancer = LoadBalancer {
         id: "lb".into(),
         name: "lb".to_owned(),
@@ -93,10 +100,7 @@ fn balanced(status: ProvisioningStatus) -> CloudState {
         vip_port_id: "vip".into(),
         ..LoadBalancer::default()
     };
-    CloudState {
-        balancer: Some(Balancer { balancer, listeners: Vec::new(), pools: Vec::new() }),
-        ..networked()
-    }
+    CloudState { balancer: Some(Balancer { balancer, ..Balancer::default() }), ..networked() }
 }
 
 #[test]
@@ -156,6 +160,45 @@ fn a_given_endpoint_is_used_as_it_is_and_nothing_is_created_for_it() {
         let ready = decision.object.status.conditions.iter().find(ready).map(|it| it.status);
         assert_eq!(ready, Some(ConditionStatus::True), "{host}");
     }
+}
+
+/// The state with the rules that the groups are to have.
+fn with_rules(object: &OpenStackCluster, mut state: CloudState) -> CloudState {
+    for planned in decide(&look(object.clone(), Ok(state.clone()))).effects {
+        let Effect::Call(super::ClusterCall::AddRules { group, rules }) = planned.effect else { continue };
+        let held = state.groups.values_mut().find(|held| held.id.as_str() == group).expect("the group");
+        held.security_group_rules.extend(rules.iter().map(|rule| SecurityGroupRule {
+            direction: rule.direction.clone(),
+            ethertype: rule.ethertype.clone(),
+            protocol: rule.protocol.clone(),
+            port_range_min: rule.ports.map(|(first, _)| first),
+            port_range_max: rule.ports.map(|(_, last)| last),
+            remote_group_id: rule.remote_group.as_deref().map(Into::into),
+            remote_ip_prefix: rule.remote_prefix.clone(),
+            ..SecurityGroupRule::default()
+        }));
+    }
+    state
+}
+
+#[test]
+fn the_group_of_a_bastion_goes_after_its_server_and_nothing_waits_for_it() {
+    let mut object = cluster();
+    object.spec.bastion = Some(Bastion { enabled: Some(false), ..Bastion::default() });
+    let mut state = networked();
+    let group = SecurityGroup { id: "b".into(), name: "b".to_owned(), ..SecurityGroup::default() };
+    state.groups.insert(Group::Bastion, group);
+    let unruled = decide(&look(object.clone(), Ok(state.clone())));
+    assert_eq!(verbs(&unruled), ["add-rules", "add-rules", "create-balancer"], "rules may still name it");
+    let state = with_rules(&object, state);
+    let mut with_server = look(object.clone(), Ok(state.clone()));
+    let metadata = ObjectMeta::named("ns", "c-bastion");
+    with_server.seen.bastion = Some(Arc::new(OpenStackServer { metadata, ..OpenStackServer::default() }));
+    let first = verbs(&decide(&with_server));
+    assert!(first.len() == 2 && first[1].starts_with("delete openstackservers"), "{first:?}");
+    let last = decide(&look(object, Ok(state)));
+    assert_eq!(verbs(&last), ["create-balancer", "delete-group"]);
+    assert_eq!(last.effects[1].need, Need::BestEffort);
 }
 
 #[test]

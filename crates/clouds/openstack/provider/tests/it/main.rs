@@ -1,6 +1,7 @@
 //! The provider on a whole plane, against a simulated OpenStack that it meets on the wire only, in simulated time.
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
+mod balancers;
 mod capacity;
 mod check;
 mod classes;

@@ -19,7 +19,7 @@ use crate::mark::{self, Owner};
 use crate::project::{Access, PENDING, SETTLED};
 
 /// The credentials of a cluster. Empty for clusters that never had one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CredentialState {
     /// Those in Keystone, by number.
     pub held: BTreeMap<u64, Held>,

@@ -15,7 +15,7 @@ use crate::mark::{self, METADATA};
 use crate::project::{Access, CATALOG, PENDING, SETTLED};
 
 /// What Glance has of the images of a cluster. Empty for clusters that never had one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ImageState {
     /// Names of images that the project sees and can use.
     pub usable: BTreeSet<String>,

@@ -2,7 +2,7 @@
 
 use capstan_openstack_client::compute::ServerGroup;
 use capstan_openstack_client::image::Image;
-use capstan_openstack_client::load_balancer::{Listener, LoadBalancer, Pool};
+use capstan_openstack_client::load_balancer::{HealthMonitor, Listener, LoadBalancer, Pool};
 use capstan_openstack_client::network::{FloatingIp, Network, Port, Router, SecurityGroup, Subnet};
 
 use crate::cluster::call::{ClusterCall, Tagged};
@@ -42,9 +42,11 @@ pub(in crate::cluster) async fn forget(call: &ClusterCall, access: &Access) {
         | ClusterCall::SetAllowed { .. }
         | ClusterCall::CreatePool { .. }
         | ClusterCall::CreateMonitor { .. }
+        | ClusterCall::SetMonitor { .. }
         | ClusterCall::SetMembers { .. }
         | ClusterCall::DeleteBalancer { .. } => {
             access.forget::<LoadBalancer>().await;
+            access.forget::<HealthMonitor>().await;
             access.forget::<Listener>().await;
             access.forget::<Pool>().await;
         }

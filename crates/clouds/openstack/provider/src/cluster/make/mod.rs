@@ -16,7 +16,7 @@ use capstan_openstack_client::network::{
 };
 use capstan_openstack_client::{Create, Delete, Deletion, Error, Id};
 
-use super::balancer::MemberOrder;
+use super::balancer_order::MemberOrder;
 use super::call::{ClusterCall, Tagged};
 use super::image;
 use super::rules::Rule;
@@ -102,6 +102,7 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
             create::<LoadBalancer>(&order.request(name), access).await?;
             access.forget::<Listener>().await;
             access.forget::<Pool>().await;
+            access.forget::<HealthMonitor>().await;
             Ok(())
         }
         ClusterCall::DeleteBalancer { id } => delete_balancer(id, access).await,
@@ -120,6 +121,10 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
         }
         ClusterCall::CreateMonitor { balancer, name, pool, monitor } => {
             client.create::<HealthMonitor>(&requests::monitor(name, pool, monitor)).await?;
+            changing(balancer, access).await
+        }
+        ClusterCall::SetMonitor { balancer, id, monitor } => {
+            client.update::<HealthMonitor>(&id.as_str().into(), &requests::monitor_change(monitor)).await?;
             changing(balancer, access).await
         }
         ClusterCall::SetMembers { balancer, pool, members } => {
@@ -189,5 +194,6 @@ async fn changing(balancer: &str, access: &Access) -> Result<(), Error> {
     access.change(balancer, pending).await;
     access.forget::<Listener>().await;
     access.forget::<Pool>().await;
+    access.forget::<HealthMonitor>().await;
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Requests in the words of Neutron and Octavia: the call and nothing else.
 
-use capstan_openstack_client::load_balancer::{NewHealthMonitor, NewListener, NewPool};
+use capstan_openstack_client::load_balancer::{HealthMonitorChange, NewHealthMonitor, NewListener, NewPool};
 use capstan_openstack_client::network::{
     AllocationPool, ExternalGateway, GatewayIp, NewFloatingIp, NewNetwork, NewRouter, NewSubnet,
 };
 
-use crate::cluster::balancer::Monitor;
+use crate::cluster::balancer_order::Monitor;
 
 pub(super) fn network(
     name: &str,
@@ -120,6 +120,15 @@ pub(super) fn monitor(name: &str, pool: &str, monitor: &Monitor) -> NewHealthMon
         delay: monitor.delay,
         timeout: monitor.timeout,
         max_retries: monitor.max_retries,
+        max_retries_down: Some(monitor.max_retries_down),
+    }
+}
+
+pub(super) fn monitor_change(monitor: &Monitor) -> HealthMonitorChange {
+    HealthMonitorChange {
+        delay: Some(monitor.delay),
+        timeout: Some(monitor.timeout),
+        max_retries: Some(monitor.max_retries),
         max_retries_down: Some(monitor.max_retries_down),
     }
 }
