@@ -8,7 +8,7 @@ use capstan_openstack_types::v1beta2::{Bastion, BastionStatus};
 
 use super::call::ClusterCall;
 use super::decide::{Decision, Plan};
-use super::plan;
+use super::plan::{self, Group};
 use crate::mark;
 use crate::server_spec::{Surroundings, server_spec};
 
@@ -94,6 +94,27 @@ fn report(plan: &Plan<'_>, wanted: &Bastion, server: &OpenStackServer, decision:
         }
         Some(_) => {}
     }
+}
+
+/// Removes the security group of a bastion that is gone. Neutron keeps it while the server's port is in it, and while rules
+/// of the other groups name it. Nothing waits for it: another port may be in it as long as an operator likes.
+pub(super) fn remove_group(plan: &Plan<'_>, guarded: bool, decision: &mut Decision) {
+    let gone = plan.look.seen.bastion.is_none() && !plan::wants_bastion(&plan.object().spec);
+    let managed = plan.object().spec.managed_security_groups.is_some();
+    let Some(group) = plan.state.groups.get(&Group::Bastion).filter(|_| gone && managed && guarded) else {
+        return;
+    };
+    let (name, id) = (&group.name, group.id.to_string());
+    decision
+        .best_effort_noting(
+            Effect::Call(ClusterCall::DeleteGroup { id }),
+            Note::normal("SuccessfulDeleteSecurityGroup", "Delete", format!("Deleted security group {name}")),
+        )
+        .or_noting(Note::warning(
+            "FailedDeleteSecurityGroup",
+            "Delete",
+            format!("Security group {name} of the bastion was not deleted"),
+        ));
 }
 
 /// Removes address and server; whether nothing is left.

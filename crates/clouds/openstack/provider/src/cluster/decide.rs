@@ -112,6 +112,7 @@ fn keep(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     let reached = endpoint(&plan, network.as_ref(), routed, decision);
     failure_domains(&plan, decision);
     bastion::keep(&plan, decision);
+    bastion::remove_group(&plan, guarded, decision);
     let failed_group = server_groups::keep(&plan, decision);
     let failed_credential = credential::keep(&plan, decision);
     let failed_image = image::keep(&plan, decision);
@@ -312,10 +313,6 @@ fn groups(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
     let traffic = Traffic { spec, groups, ports: &plan::ports(&object.spec), cidrs: &cidrs, ipv6 };
     for (group, held) in &plan.state.groups {
         if *group == Group::Bastion && !bastion {
-            // Rules of the other groups that name it are removed first.
-            if complete {
-                decision.call(ClusterCall::DeleteGroup { id: held.id.to_string() });
-            }
             continue;
         }
         complete &= same_rules(plan, held, &traffic.rules((*group).into()), decision);
