@@ -35,6 +35,7 @@ mod problem;
 pub mod proposal;
 mod relations;
 mod resolution;
+pub mod retry;
 mod simulator;
 mod survey;
 #[cfg(feature = "testing")]

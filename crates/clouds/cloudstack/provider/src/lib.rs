@@ -34,7 +34,6 @@ mod machine_template;
 mod outlook;
 mod plugin;
 mod quota;
-mod refusal;
 mod removal;
 mod state_checker;
 mod survey;

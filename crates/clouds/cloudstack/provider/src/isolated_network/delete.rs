@@ -11,13 +11,13 @@ use capstan_cloudstack_types::v1beta3::CloudStackCluster;
 use capstan_controller::{Look, Note, Wait};
 use capstan_object::ConditionStatus::False;
 use capstan_object::Conditions;
+use capstan_provider_kit::retry::{FailedTry as Refusal, Pauses};
 use jiff::SignedDuration;
 
 use super::claim::{Identity, is_claimed, is_shared};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, routed, vpc};
-use crate::refusal::{Pauses, Refusal};
 use crate::{annotation, balancers, code, leaving};
 
 /// Why a network stays for a while.

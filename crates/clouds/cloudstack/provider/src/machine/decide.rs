@@ -13,6 +13,7 @@ use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
 use capstan_controller::{Call, Code, Effect, Failure, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
+use capstan_provider_kit::retry::{FailedTry as Refusal, Pauses};
 use capstan_provider_kit::{decisions, problem};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -26,7 +27,6 @@ use crate::account_cache::SETTLED;
 use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
-use crate::refusal::{Pauses, Refusal};
 
 pub(super) type Decision = capstan_controller::Decision<CloudStackMachines>;
 

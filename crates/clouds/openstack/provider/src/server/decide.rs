@@ -1,7 +1,5 @@
 //! Decisions about OpenStackServers.
 
-use std::collections::BTreeMap;
-
 use capstan_capi_types::core::reason as capi_reason;
 use capstan_controller::{Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{self, False, True};
@@ -10,26 +8,25 @@ use capstan_openstack_client::compute::{Server, ServerStatus};
 use capstan_openstack_client::network::Port;
 use capstan_openstack_types::NodeAddress;
 use capstan_openstack_types::names::finalizer;
-use capstan_openstack_types::v1alpha1::{ResolvedServerSpec, ServerResources};
+use capstan_openstack_types::v1alpha1::ServerResources;
 use capstan_openstack_types::v1beta1::PortStatus;
 use capstan_provider_kit::{decide_machine, decisions};
 
 use super::call::ServerCall;
 use super::observed::{ServerState, is_pending};
-use super::order::{self, PortOrder, ServerOrder};
-use super::{OpenStackServers, SERVER_ID, SUB_PORTS, address_pairs, floating_ip};
+use super::{OpenStackServers, SERVER_ID, SUB_PORTS, address_pairs, create, floating_ip};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::{LOOK_AGAIN, POLL};
 use crate::{code, mark};
 
-type Decision = capstan_controller::Decision<OpenStackServers>;
+pub(super) type Decision = capstan_controller::Decision<OpenStackServers>;
 
 pub(super) fn decide(look: &Look<OpenStackServers>) -> Decision {
     decide_machine(look, |object| &mut object.status.conditions, delete, Some(keep))
 }
 
-fn set(
+pub(super) fn set(
     look: &Look<OpenStackServers>,
     decision: &mut Decision,
     status: ConditionStatus,
@@ -39,7 +36,7 @@ fn set(
     condition::set_instance(look, &mut decision.object.status.conditions, status, reason, message.into());
 }
 
-fn unusable(look: &Look<OpenStackServers>, decision: &mut Decision, error: &CloudError) {
+pub(super) fn unusable(look: &Look<OpenStackServers>, decision: &mut Decision, error: &CloudError) {
     error.wait(decision);
     if look.object.status.ready && !look.object.metadata.is_deleting() {
         let conditions = &mut decision.object.status.conditions;
@@ -70,7 +67,7 @@ fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
                 floating_ip::keep(look, decision, floating_ip);
             }
         }
-        (None, Some(Ok(resolved))) => create(look, decision, state, resolved),
+        (None, Some(Ok(resolved))) => create::create(look, decision, state, resolved),
         (None, Some(Err(error))) => unusable(look, decision, error),
         (None, None) => {
             let status = &mut decision.object.status;
@@ -81,98 +78,6 @@ fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
             decision.again_in(LOOK_AGAIN);
         }
     }
-}
-
-/// Creates what is missing, and the server at the end.
-fn create(
-    look: &Look<OpenStackServers>,
-    decision: &mut Decision,
-    state: &ServerState,
-    resolved: &ResolvedServerSpec,
-) {
-    decision.object.status.resolved = Some(resolved.clone());
-    let (name, spec) = (&look.object.metadata.name, &look.object.spec);
-    let mark = mark::of(&look.object.metadata);
-    let failure = look.failures.first().map(|failure| failure.error.to_string());
-    let why = if failure.is_some() { reason::CREATE_FAILED } else { reason::NOT_READY };
-    set(look, decision, False, why, failure.unwrap_or_else(|| "the server is being created".to_owned()));
-    if let Some(floating_ip) = &state.floating_ip
-        && let Some(waiting) = floating_ip::claim(look, decision, floating_ip)
-    {
-        return set(look, decision, False, reason::NOT_READY, waiting);
-    }
-    for (port, wanted) in state.ports.iter().zip(&resolved.ports) {
-        let Some(port) = port else {
-            let order = PortOrder { spec: wanted.clone(), mark: mark.clone() };
-            let note =
-                Note::normal("SuccessfulCreatePort", "Create", format!("Created port {}", wanted.name));
-            let call = ServerCall::CreatePort { name: wanted.name.clone(), order: Some(Box::new(order)) };
-            decision.then_noting(Effect::Call(call), note);
-            continue;
-        };
-        if wanted.tags.iter().any(|tag| !port.tags.contains(tag)) {
-            let (port, tags) = (port.id.to_string(), wanted.tags.clone());
-            decision.call(ServerCall::SetPortTags { port, tags });
-        }
-        let is_trunk = state.trunks.iter().any(|trunk| trunk.port_id == port.id);
-        if wanted.trunk == Some(true) && !is_trunk {
-            decision.call(ServerCall::CreateTrunk {
-                name: wanted.name.clone(),
-                port: port.id.to_string(),
-                description: Some(mark::with("Created by cluster-api-provider-openstack", &mark)),
-            });
-        }
-    }
-    let mut volumes = BTreeMap::new();
-    let mut waiting = false;
-    for order in order::volumes(name, spec, &resolved.image_id, &mark) {
-        match state.volumes.iter().find(|volume| volume.name == order.name) {
-            None => {
-                let note = Note::normal(
-                    "SuccessfulCreateVolume",
-                    "Create",
-                    format!("Created volume {}", order.name),
-                );
-                let call =
-                    ServerCall::CreateVolume { name: order.name.clone(), order: Some(Box::new(order)) };
-                decision.then_noting(Effect::Call(call), note);
-            }
-            Some(volume) if matches!(volume.status, VolumeStatus::Available | VolumeStatus::InUse) => {
-                volumes.insert(volume.name.clone(), volume.id.to_string());
-            }
-            Some(volume) if volume.status == VolumeStatus::Error => {
-                let message = format!(
-                    "volume {} ({}) is in state error: delete it in Cinder and it is created again",
-                    volume.name, volume.id
-                );
-                unusable(look, decision, &CloudError::new(code::FAILED, reason::CREATE_FAILED, message));
-                return;
-            }
-            Some(volume) => {
-                waiting = true;
-                decision.wait(Wait::on("WaitingForVolume", format!("volume {}", volume.name)));
-            }
-        }
-    }
-    if waiting {
-        decision.again_in(POLL);
-    }
-    if !decision.effects.is_empty() || waiting {
-        return;
-    }
-    let boot_data = match &look.seen.boot_data {
-        None => None,
-        Some(Ok(boot_data)) => Some(boot_data.reference.clone()),
-        Some(Err(error)) => {
-            let error = CloudError::new(code::BOOT_DATA, reason::WAITING_FOR_BOOT_DATA, error.to_string());
-            return unusable(look, decision, &error);
-        }
-    };
-    let ports = state.ports.iter().flatten().map(|port| port.id.to_string()).collect();
-    let order = ServerOrder::of(name, spec, resolved, ports, &volumes, boot_data, &mark);
-    let note = Note::normal("SuccessfulCreateServer", "Create", format!("Created server {name}"));
-    let call = ServerCall::CreateServer { name: name.clone(), order: Some(Box::new(order)) };
-    decision.then_noting(Effect::Call(call), note);
 }
 
 /// Addresses of a server: of its ports in their order, then floating ones, then its name.
@@ -189,6 +94,7 @@ fn addresses(server: &Server, ports: &[&Port]) -> Vec<NodeAddress> {
 
 fn report(look: &Look<OpenStackServers>, decision: &mut Decision, server: &Server, ports: &[&Port]) {
     let annotations = &mut decision.object.metadata.annotations;
+    annotations.remove(create::REFUSED);
     annotations.insert(SERVER_ID.to_owned(), server.id.to_string());
     let status = &mut decision.object.status;
     status.instance_id = Some(server.id.to_string());

@@ -12,6 +12,7 @@
 
 mod address_pairs;
 mod call;
+mod create;
 mod decide;
 #[cfg(test)]
 mod delete_tests;

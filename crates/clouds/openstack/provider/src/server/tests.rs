@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_capi_types::ipam::IPAddressClaim;
 use capstan_capi_types::kubernetes::{LocalObjectReference, TypedLocalObjectReference};
-use capstan_controller::{Call as _, Failure, Look};
+use capstan_controller::{Call as _, Code, Failure, Look};
 use capstan_object::ConditionStatus::{self, False, True, Unknown};
 use capstan_object::{Condition, Conditions as _, ObjectMeta, OwnerReference};
 use capstan_openstack_client::block_storage::Volume;
@@ -18,7 +18,7 @@ use capstan_openstack_types::v1beta2::RootVolume;
 use capstan_provider_kit::decisions::CLOUD_REACHABLE;
 pub(super) use capstan_provider_kit::testing::{calls, deleted, effects, look, now};
 use capstan_provider_kit::{BootData, BootDataError, BootDataRef};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -229,18 +229,46 @@ fn what_cannot_be_ordered_waits_with_its_code() {
 }
 
 #[test]
-fn a_quota_that_is_exceeded_is_reported_with_its_code_and_the_order_is_tried_again() {
-    let mut refused = at(object(), seen(prepared()));
-    let call = calls(&decide(&refused)).remove(0);
-    let message = "Quota exceeded for instances: requested 1, but already used 10 of 10".to_owned();
-    let error = capstan_controller::Error { code: code::QUOTA, message };
-    let effect = call.summary();
-    refused.failures.push(Failure { effect, call: Some(call), error, since: now(), attempts: 1 });
-    let decision = decide(&refused);
-    assert_eq!(effects(&decision), ["create-server m"], "the runtime backs off");
-    assert_eq!((ready(&decision).status, ready(&decision).reason.as_str()), (False, "InstanceCreateFailed"));
-    let message = &ready(&decision).message;
-    assert!(message.starts_with("E-OS-QUOTA: ") && message.contains("10 of 10"), "{message}");
+fn refused_creations_pause_from_the_first_on() {
+    let refused = |object: OpenStackServer, now: Timestamp, code: Code| {
+        let mut refused = at(object, seen(prepared()));
+        refused.now = now;
+        let call = calls(&decide(&at(self::object(), seen(prepared())))).remove(0);
+        let message = "Quota exceeded for instances: requested 1, but already used 10 of 10".to_owned();
+        let error = capstan_controller::Error { code, message };
+        let effect = call.summary();
+        refused.failures.push(Failure { effect, call: Some(call), error, since: now, attempts: 1 });
+        decide(&refused)
+    };
+    let (mut object, mut moment) = (object(), now());
+    for pause in [30, 60, 120, 240, 480, 600, 600] {
+        let decision = refused(object, moment, code::QUOTA);
+        assert!(decision.effects.is_empty());
+        assert_eq!(decision.look_again, Some(Duration::from_secs(pause)));
+        assert_eq!((decision.waits[0].code, ready(&decision).status), (Some(code::QUOTA), False));
+        assert_eq!(ready(&decision).reason, "InstanceCreateFailed");
+        let message = &ready(&decision).message;
+        assert!(
+            message.starts_with("E-OS-QUOTA: ") && message.contains("10 of 10; next try at"),
+            "{message}"
+        );
+        object = decision.object;
+        moment += SignedDuration::from_secs(i64::try_from(pause).expect("seconds"));
+        let mut early = at(object.clone(), seen(prepared()));
+        early.now = moment - SignedDuration::from_secs(10);
+        let early = decide(&early);
+        assert_eq!((effects(&early).len(), early.look_again), (0, Some(Duration::from_secs(10))));
+        let mut due = at(object.clone(), seen(prepared()));
+        due.now = moment;
+        assert_eq!(effects(&decide(&due)), ["create-server m"], "after {pause} seconds");
+    }
+    assert_eq!(
+        effects(&refused(self::object(), now(), code::BUSY)),
+        ["create-server m"],
+        "what passes by itself is retried by the runtime"
+    );
+    let made = decided(object, existing("BUILD", None)).object;
+    assert!(!made.metadata.annotations.keys().any(|key| key.ends_with("create-refused")), "{made:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What CloudStack refused or failed to do, as objects remember it: the next try comes after a pause, each twice as long
-//! as the one before.
+//! What a cloud refused or failed to do, as objects remember it: the next try comes after a pause, each twice as long as
+//! the one before.
 
 use capstan_object::{ObjectMeta, Time};
 use jiff::{SignedDuration, Timestamp};
@@ -8,45 +8,62 @@ use serde::{Deserialize, Serialize};
 /// A try that came to nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Refusal {
+pub struct FailedTry {
     /// How many so far.
     pub attempts: u32,
     /// When the last one was.
     pub at: Time,
-    /// CloudStack's error message.
+    /// The cloud's error message.
     pub message: String,
 }
 
 /// The pause after the first try, and the longest.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pauses {
+pub struct Pauses {
     pub first: SignedDuration,
     pub longest: SignedDuration,
 }
 
-impl Refusal {
+impl FailedTry {
     /// What an object remembers under an annotation.
-    pub(crate) fn of(meta: &ObjectMeta, annotation: &str) -> Option<Self> {
+    pub fn of(meta: &ObjectMeta, annotation: &str) -> Option<Self> {
         serde_json::from_str(meta.annotations.get(annotation)?).ok()
     }
 
     /// One more.
-    pub(crate) fn after(before: Option<&Self>, now: Timestamp, message: &str) -> Self {
+    pub fn after(before: Option<&Self>, now: Timestamp, message: &str) -> Self {
         let attempts = before.map_or(0, |before| before.attempts).saturating_add(1);
         Self { attempts, at: now.into(), message: message.to_owned() }
     }
 
     /// Has an object remember it.
-    pub(crate) fn put(&self, meta: &mut ObjectMeta, annotation: &str) {
+    pub fn put(&self, meta: &mut ObjectMeta, annotation: &str) {
         if let Ok(text) = serde_json::to_string(self) {
             meta.annotations.insert(annotation.to_owned(), text);
         }
     }
 
     /// When it is tried again.
-    pub(crate) fn next(&self, pauses: Pauses) -> Timestamp {
+    pub fn next(&self, pauses: Pauses) -> Timestamp {
         let doubled = pauses.first.checked_mul(1 << self.attempts.saturating_sub(1).min(16));
         let pause = doubled.unwrap_or(pauses.longest).min(pauses.longest);
         self.at.timestamp().checked_add(pause).unwrap_or(self.at.timestamp())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_survive_on_the_object() {
+        let pauses = Pauses { first: SignedDuration::from_secs(30), longest: SignedDuration::from_secs(600) };
+        let mut meta = ObjectMeta::default();
+        for pause in [30, 60, 120, 240, 480, 600, 600] {
+            let before = FailedTry::of(&meta, "a");
+            FailedTry::after(before.as_ref(), Timestamp::UNIX_EPOCH, "no").put(&mut meta, "a");
+            let last = FailedTry::of(&meta, "a").expect("a failed try");
+            assert_eq!(last.next(pauses), Timestamp::UNIX_EPOCH + SignedDuration::from_secs(pause));
+        }
     }
 }
