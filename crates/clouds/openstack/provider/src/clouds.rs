@@ -23,7 +23,7 @@ use crate::error::CloudError;
 use crate::project::{Access, Project};
 
 /// Key of the settings in the Secret; CAPO's.
-const CLOUDS_YAML: &str = "clouds.yaml";
+pub(crate) const CLOUDS_YAML: &str = "clouds.yaml";
 /// Key of the authorities to trust in the Secret; CAPO's.
 const CA: &str = "cacert";
 

@@ -16,7 +16,7 @@ impl Access {
     ) -> Result<Arc<Vec<ApplicationCredential>>, Error> {
         let user = self.client.token().await?.user().id.clone();
         let listing = self.project.application_credentials(&user);
-        listing.read(age, self.client.application_credentials()).await
+        listing.read(self.project.age(age), self.client.application_credentials()).await
     }
 
     /// What is known of them does not count any more.

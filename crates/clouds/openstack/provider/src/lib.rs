@@ -30,6 +30,7 @@ mod machine_template;
 mod mark;
 mod plugin;
 mod project;
+mod references;
 mod server;
 mod server_group;
 mod server_spec;

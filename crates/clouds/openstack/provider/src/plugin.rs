@@ -1,22 +1,20 @@
 //! The provider as a plug-in.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_capi_types::admission::Rules;
 use capstan_controller::{Client, Code, Env, Runtime};
-use capstan_object::Key;
-use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
     Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider,
-    ProviderError, ProviderVersions, RunningProvider, Secret, Surveyor, served, within_patience,
+    ProviderError, ProviderVersions, RunningProvider, Secret, Surveyor, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::clouds::{Clouds, OverNetwork};
+use crate::references::{self, CredentialUse};
 use crate::{code, fix, init};
 
 /// Provides machines on OpenStack. Services are reached when an object first names a cloud.
@@ -135,53 +133,56 @@ impl RunningProvider for Running {
     }
 }
 
-/// Whether Keystone accepts the credentials in the Secrets that OpenStackClusters name, each once.
+/// Whether Keystone accepts the credentials that objects use, each once.
 async fn credentials(clouds: &Clouds, client: &Client) -> Vec<Finding> {
-    let clusters = match served::<OpenStackCluster>(client, "").await {
-        Ok(clusters) => clusters.unwrap_or_default(),
+    let uses = match references::all(client, "").await {
+        Ok(uses) => uses,
         Err(error) => {
             return vec![Finding::bad(
-                format!("OpenStackClusters cannot be read: {error}"),
+                format!("the objects of OpenStack cannot be read: {error}"),
                 "use the kubeconfig of an administrator",
             )];
         }
     };
-    let mut asked = BTreeSet::new();
     let mut findings = Vec::new();
-    for cluster in &clusters {
-        let reference = &cluster.spec.identity_ref;
-        let secret = Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str());
-        let question = (secret.clone(), reference.cloud_name.clone(), reference.region.clone());
-        if reference.kind == "ClusterIdentity" || !asked.insert(question) {
-            continue;
-        }
-        let unusable = |why: String| {
-            let cluster = &cluster.metadata.name;
-            Finding::bad(
-                format!("OpenStack cannot be used with Secret {secret}: {why}"),
-                format!("correct clouds.yaml in the Secret, or identityRef of OpenStackCluster {cluster}"),
-            )
-        };
-        let silent = |why: String| {
-            Finding::bad(
-                format!("OpenStack does not answer at the auth_url of Secret {secret}: {why}"),
-                "start its services, or correct the network between them and this host; clusters are not changed meanwhile",
-            )
-        };
-        findings.push(match client.get::<Secret>(&secret).await {
-            Ok(Some(content)) => {
-                match within_patience("Keystone", clouds.open(reference, &secret, &content)).await {
-                    Ok(Ok(_)) => {
-                        Finding::fine(format!("OpenStack accepts the credentials in Secret {secret}"))
-                    }
-                    Ok(Err(error)) if error.code == code::UNREACHABLE => silent(error.text()),
-                    Ok(Err(error)) => unusable(error.text()),
-                    Err(late) => silent(late),
-                }
-            }
-            Ok(None) => unusable(format!("{}: there is no Secret {secret}", code::SECRET)),
-            Err(error) => unusable(format!("Secret {secret} cannot be read: {error}")),
-        });
+    for used in &uses {
+        findings.push(finding(clouds, client, used).await);
     }
     findings
+}
+
+async fn finding(clouds: &Clouds, client: &Client, used: &CredentialUse) -> Finding {
+    let (kind, name, reference) = (used.kind, &used.name, &used.reference);
+    let Some(secret) = &used.secret else {
+        let identity = &reference.name;
+        return Finding::bad(
+            format!("{kind} {name} refers to OpenStackClusterIdentity {identity}, which does not exist"),
+            "create it, or correct identityRef",
+        );
+    };
+    let unusable = |why: String| {
+        let field = if kind == "OpenStackClusterIdentity" { "secretRef" } else { "identityRef" };
+        Finding::bad(
+            format!("OpenStack cannot be used with Secret {secret}: {why}"),
+            format!("correct clouds.yaml in the Secret, or {field} of {kind} {name}"),
+        )
+    };
+    let silent = |why: String| {
+        Finding::bad(
+            format!("OpenStack does not answer at the auth_url of Secret {secret}: {why}"),
+            "start its services, or correct the network between them and this host; clusters are not changed meanwhile",
+        )
+    };
+    match client.get::<Secret>(secret).await {
+        Ok(Some(content)) => {
+            match within_patience("Keystone", clouds.open(reference, secret, &content)).await {
+                Ok(Ok(_)) => Finding::fine(format!("OpenStack accepts the credentials in Secret {secret}")),
+                Ok(Err(error)) if error.code == code::UNREACHABLE => silent(error.text()),
+                Ok(Err(error)) => unusable(error.text()),
+                Err(late) => silent(late),
+            }
+        }
+        Ok(None) => unusable(format!("{}: there is no Secret {secret}", code::SECRET)),
+        Err(error) => unusable(format!("Secret {secret} cannot be read: {error}")),
+    }
 }

@@ -24,10 +24,11 @@ use tokio::time::Instant;
 
 use crate::listing::Listing;
 
-/// Age at which lists are repeated while nothing is expected to change: drift is noticed within a minute.
-pub(crate) const SETTLED: Duration = Duration::from_secs(55);
-/// Requeue interval of objects whose resources are not expected to change.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Age at which lists are repeated while nothing is expected to change: such a list is of this round, see
+/// [`Access::next_round`].
+pub(crate) const SETTLED: Duration = Duration::from_secs(60);
+/// Requeue interval of objects whose resources are not expected to change, where the next round is not known.
+pub(crate) const LOOK_AGAIN: Duration = SETTLED;
 /// Age at which a list is repeated while something in it is being built or removed.
 pub(crate) const PENDING: Duration = Duration::from_millis(4500);
 /// Requeue interval of objects that wait for the cloud.
@@ -39,6 +40,8 @@ pub(crate) const CATALOG: Duration = Duration::from_secs(600);
 pub(crate) struct Project {
     /// Id in Keystone.
     pub id: String,
+    /// When its first round began.
+    since: Instant,
     networks: Listing<Network>,
     subnets: Listing<Subnet>,
     routers: Listing<Router>,
@@ -119,6 +122,7 @@ impl Project {
     pub(crate) fn new(id: String) -> Self {
         Self {
             id,
+            since: Instant::now(),
             networks: Listing::default(),
             subnets: Listing::default(),
             routers: Listing::default(),
@@ -144,6 +148,19 @@ impl Project {
         }
     }
 
+    /// How long this round lasts already.
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(
+            (self.since.elapsed().as_nanos() % SETTLED.as_nanos()).try_into().unwrap_or_default(),
+        )
+    }
+
+    /// The age of lists that are at most `age` old; with [`SETTLED`], of those of this round.
+    pub(crate) fn age(&self, age: Duration) -> Duration {
+        // A list of the moment in which the round began is of this round.
+        if age == SETTLED { self.elapsed() + Duration::from_nanos(1) } else { age }
+    }
+
     /// The list of a user's application credentials.
     pub(crate) fn application_credentials(&self, user: &str) -> Arc<Listing<ApplicationCredential>> {
         self.credentials.lock().entry(user.to_owned()).or_default().clone()
@@ -161,7 +178,14 @@ impl Access {
     /// The project's things of a kind, not older than `age`.
     pub(crate) async fn all<R: Listed>(&self, age: Duration) -> Result<Arc<Vec<R>>, Error> {
         let filter = R::of_project(&self.project.id);
-        R::listing(&self.project).read(age, self.client.list::<R>(&filter)).await
+        R::listing(&self.project).read(self.project.age(age), self.client.list::<R>(&filter)).await
+    }
+
+    /// How long until settled lists are read again. Lists last for a round, the same for all kinds and objects of the
+    /// project, and everything is looked at when the next one begins: if ages of lists and waits of objects counted from
+    /// their own moments, they would add up, and drift would be seen two minutes late.
+    pub(crate) fn next_round(&self) -> Duration {
+        SETTLED.saturating_sub(self.project.elapsed())
     }
 
     /// Takes over the answer of a call that created or changed a thing.
@@ -268,5 +292,22 @@ impl Access {
         lookups.retain(|_, (at, _)| at.elapsed() < CATALOG);
         lookups.insert(question.to_owned(), (at, found.clone()));
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_settled_list_is_of_this_round() {
+        tokio::time::advance(Duration::from_secs(7)).await;
+        let project = Project::new("p".to_owned());
+        let just = Duration::from_nanos(1);
+        for (advance, age) in [(0, 0), (20, 20), (39, 59), (1, 0), (61, 1)] {
+            tokio::time::advance(Duration::from_secs(advance)).await;
+            assert_eq!(project.age(SETTLED), Duration::from_secs(age) + just);
+            assert_eq!(project.age(CATALOG), CATALOG);
+        }
     }
 }

@@ -54,6 +54,14 @@ pub(crate) fn is_ours(name: &str, cluster: &str, mark: &str) -> bool {
     rest.is_some_and(|rest| POLICIES.iter().any(|policy| rest.ends_with(&format!("-{policy}-"))))
 }
 
+/// The mark in the name of a managed group. It is a uid: groups of others may have a name of the same shape.
+pub(crate) fn held_mark(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix("k8s-")?;
+    let mark = POLICIES.iter().find_map(|policy| rest.rsplit_once(&format!("-{policy}-")))?.1;
+    let is_uid = mark.len() == 36 && mark.chars().all(|it| it.is_ascii_hexdigit() || it == '-');
+    is_uid.then_some(mark)
+}
+
 /// Ids of the managed groups by name.
 pub(crate) fn recorded(meta: &ObjectMeta) -> BTreeMap<String, String> {
     meta.annotations.get(GROUPS).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
@@ -91,6 +99,9 @@ mod tests {
         assert!(is_ours("k8s-c-md-anti-affinity-u", "c", "u"));
         assert!(!is_ours("k8s-c-md-anti-affinity-v", "c", "u"));
         assert!(!is_ours("k8s-c-of-somebody-u", "c", "u"));
+        let uid = "0a5c9e0e-2f4b-4f5e-9f0a-0123456789ab";
+        assert_eq!(held_mark(&format!("k8s-c-md-soft-anti-affinity-{uid}")), Some(uid));
+        assert_eq!(held_mark("k8s-c-md-anti-affinity-of-somebody"), None);
     }
 
     #[test]

@@ -132,7 +132,7 @@ fn keep(look: &Look<OpenStackClusters>, decision: &mut Decision) {
         set(look, decision, capi::READY, False, "Provisioning", message);
     }
     let changing = state.balancer.as_ref().is_some_and(|it| it.balancer.provisioning_status.is_pending());
-    decision.again_in(if changing { POLL } else { LOOK_AGAIN });
+    decision.again_in(if changing { POLL } else { state.next_round.unwrap_or(LOOK_AGAIN) });
 }
 
 /// Reports a part that is not there yet.

@@ -40,7 +40,8 @@ pub(super) fn delete(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     }
     let calls = calls(look, state);
     let pending = state.balancer.as_ref().is_some_and(|held| held.balancer.provisioning_status.is_pending());
-    let waiting = pending || !state.services.is_empty();
+    let importing = image::leaving(&state.images);
+    let waiting = pending || !state.services.is_empty() || importing.is_some();
     if calls.is_empty() && !waiting {
         decision.remove_finalizer(finalizer::CLUSTER);
         return;
@@ -49,10 +50,13 @@ pub(super) fn delete(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     let message = match failure {
         Some(failure) => failure,
         None if pending => "the load balancer is being deleted".to_owned(),
-        None if waiting => {
+        None if !state.services.is_empty() => {
             format!("load balancers of Services are being deleted: {} left", state.services.len())
         }
-        None => String::new(),
+        None => match importing {
+            Some(image) => format!("image {image} is deleted once Glance has imported it"),
+            None => String::new(),
+        },
     };
     set(look, decision, capi::READY, False, capi_reason::DELETING, message);
     for call in calls {

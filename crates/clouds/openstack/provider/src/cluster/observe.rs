@@ -92,6 +92,7 @@ async fn state(
             state.control_plane = control_plane(object, cluster, &network, &access, view).await?;
         }
     }
+    state.next_round = Some(access.next_round());
     Ok(state)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_types::core::Cluster;
 use capstan_openstack_client::load_balancer::{HealthMonitor, Listener, LoadBalancer, Member, Pool};
@@ -32,6 +33,8 @@ pub struct Seen {
 /// The cluster's things in the cloud.
 #[derive(Debug, Clone, Default)]
 pub struct CloudState {
+    /// Until lists are read again.
+    pub next_round: Option<Duration>,
     pub external: Option<v1beta2::NetworkStatus>,
     /// The managed network, and its parts.
     pub network: Option<Network>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capstan_capi_types::core::{APIEndpoint, Cluster};
 use capstan_controller::{Call as _, Effect, Look, Need};
 use capstan_object::{Condition, ConditionStatus, ObjectMeta, Time};
+use capstan_openstack_client::image::ImageStatus;
 use capstan_openstack_client::load_balancer::{LoadBalancer, ProvisioningStatus};
 use capstan_openstack_client::network::{
     FloatingIp, Network, Router, SecurityGroup, SecurityGroupRule, Subnet,
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 
 use super::OpenStackClusters;
 use super::decide::{Decision, decide};
+use super::image::{ImageState, OwnImage};
 use super::observed::{Balancer, CloudState, NodePort, Seen};
 use super::plan::Group;
 use crate::code;
@@ -242,6 +244,24 @@ fn a_deletion_waits_for_machines_then_for_the_load_balancer() {
     );
     let nothing = decide(&look(deleted(), Ok(CloudState::default())));
     assert!(nothing.object.metadata.finalizers.is_empty());
+}
+
+#[test]
+fn a_deletion_waits_for_an_image_that_is_being_imported_and_deletes_it_then() {
+    let image = |status: ImageStatus| {
+        let image = OwnImage { id: "i".to_owned(), name: "node".to_owned(), status, failed: None };
+        let images = ImageState { ours: vec![image], ..ImageState::default() };
+        CloudState { images, ..CloudState::default() }
+    };
+    let importing = decide(&look(deleted(), Ok(image(ImageStatus::Importing))));
+    assert_eq!(verbs(&importing), Vec::<String>::new());
+    assert_eq!(importing.object.metadata.finalizers.len(), 1, "the image would stay");
+    assert!(importing.look_again.is_some());
+    let imported = decide(&look(deleted(), Ok(image(ImageStatus::Active))));
+    assert_eq!(verbs(&imported), ["delete-image"]);
+    let mut used = image(ImageStatus::Importing);
+    used.images.in_use.insert("i".to_owned());
+    assert!(decide(&look(deleted(), Ok(used))).object.metadata.finalizers.is_empty());
 }
 
 #[test]

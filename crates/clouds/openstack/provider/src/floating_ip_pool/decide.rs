@@ -69,7 +69,7 @@ fn keep(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision) {
     let mark = mark::of(&look.object.metadata);
     decision.object.metadata.annotations.insert(mark::ANNOTATION.to_owned(), mark);
     let Some(state) = state(look, decision) else { return };
-    decision.again_in(LOOK_AGAIN);
+    decision.again_in(state.next_round.unwrap_or(LOOK_AGAIN));
     release(look, decision, state);
     set_tags(look, decision, state);
     report(look, decision, state);
@@ -245,7 +245,7 @@ fn delete(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision) {
         return;
     }
     let Some(state) = state(look, decision) else { return };
-    decision.again_in(LOOK_AGAIN);
+    decision.again_in(state.next_round.unwrap_or(LOOK_AGAIN));
     release(look, decision, state);
     report(look, decision, state);
     if !look.seen.addresses.is_empty() {

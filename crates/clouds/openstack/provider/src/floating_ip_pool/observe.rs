@@ -45,7 +45,7 @@ async fn state(
         Some(known) => Ok(known.clone()),
         None => network(object, &access).await,
     };
-    Ok(PoolState { network, held: held(object, &all) })
+    Ok(PoolState { next_round: Some(access.next_round()), network, held: held(object, &all) })
 }
 
 /// The floating IPs of a pool among those of the project.

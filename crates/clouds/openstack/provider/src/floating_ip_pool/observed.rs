@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_types::ipam::{IPAddress, IPAddressClaim};
 use capstan_openstack_types::v1beta2::NetworkStatus;
@@ -21,6 +22,8 @@ pub struct Seen {
 /// The pool's part of the project.
 #[derive(Debug)]
 pub struct PoolState {
+    /// Until lists are read again.
+    pub next_round: Option<Duration>,
     /// The external network.
     pub network: Result<NetworkStatus, CloudError>,
     /// Floating IPs that were created for the pool or are given in its spec, by address.

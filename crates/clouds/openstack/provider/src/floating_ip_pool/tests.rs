@@ -55,7 +55,7 @@ fn seen(claims: Vec<Arc<IPAddressClaim>>, addresses: Vec<IPAddress>, ips: &[(&st
     let held: BTreeMap<String, Held> =
         ips.iter().map(|(address, held)| ((*address).to_owned(), held.clone())).collect();
     let addresses = addresses.into_iter().map(Arc::new).collect();
-    Seen { claims, addresses, cloud: Ok(PoolState { network: Ok(network), held }) }
+    Seen { claims, addresses, cloud: Ok(PoolState { next_round: None, network: Ok(network), held }) }
 }
 
 fn decided(pool: OpenStackFloatingIPPool, seen: Seen) -> Decision {
@@ -148,7 +148,7 @@ fn a_deleted_pool_waits_for_its_addresses_and_takes_what_it_created_with_it() {
 fn a_pool_without_credentials_or_network_says_so_and_gives_nothing() {
     let missing = || CloudError::new(code::NOT_FOUND, "OpenStackError", "no network");
     let mut without = seen(vec![claim("c", "")], Vec::new(), &[]);
-    without.cloud = Ok(PoolState { network: Err(missing()), held: BTreeMap::new() });
+    without.cloud = Ok(PoolState { next_round: None, network: Err(missing()), held: BTreeMap::new() });
     let decision = decided(pool("Delete"), without);
     assert_eq!((effects(&decision).len(), ready(&decision).1.as_str()), (0, "UnableToFindNetwork"));
     let mut locked = seen(Vec::new(), Vec::new(), &[]);

@@ -1,5 +1,7 @@
 //! Decisions about OpenStackServers.
 
+use std::time::Duration;
+
 use capstan_capi_types::core::reason as capi_reason;
 use capstan_controller::{Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{self, False, True};
@@ -17,7 +19,7 @@ use super::observed::{ServerState, is_pending};
 use super::{OpenStackServers, SERVER_ID, SUB_PORTS, address_pairs, create, floating_ip};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
-use crate::project::{LOOK_AGAIN, POLL};
+use crate::project::POLL;
 use crate::{code, mark};
 
 pub(super) type Decision = capstan_controller::Decision<OpenStackServers>;
@@ -61,7 +63,7 @@ fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
     }
     match (&state.server, &state.resolved) {
         (Some(server), _) => {
-            report(look, decision, server, &ports);
+            report(look, decision, server, &ports, state.look_again());
             keep_address_pairs(look, decision, state);
             if let Some(floating_ip) = &state.floating_ip {
                 floating_ip::keep(look, decision, floating_ip);
@@ -75,7 +77,7 @@ fn keep(look: &Look<OpenStackServers>, decision: &mut Decision) {
             status.instance_state = Some("DELETED".to_owned());
             let message = "The server was unexpectedly deleted; it is not created again";
             set(look, decision, False, reason::DELETED, message);
-            decision.again_in(LOOK_AGAIN);
+            decision.again_in(state.look_again());
         }
     }
 }
@@ -92,7 +94,13 @@ fn addresses(server: &Server, ports: &[&Port]) -> Vec<NodeAddress> {
     all
 }
 
-fn report(look: &Look<OpenStackServers>, decision: &mut Decision, server: &Server, ports: &[&Port]) {
+fn report(
+    look: &Look<OpenStackServers>,
+    decision: &mut Decision,
+    server: &Server,
+    ports: &[&Port],
+    settled: Duration,
+) {
     let annotations = &mut decision.object.metadata.annotations;
     annotations.remove(create::REFUSED);
     annotations.insert(SERVER_ID.to_owned(), server.id.to_string());
@@ -119,7 +127,7 @@ fn report(look: &Look<OpenStackServers>, decision: &mut Decision, server: &Serve
             set(look, decision, ConditionStatus::Unknown, reason::NOT_READY, message);
         }
     }
-    decision.again_in(if is_pending(server) { POLL } else { LOOK_AGAIN });
+    decision.again_in(if is_pending(server) { POLL } else { settled });
 }
 
 /// Gives live ports their allowed address pairs. A port that Neutron refuses to change keeps nothing else from happening.

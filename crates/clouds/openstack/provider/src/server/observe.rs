@@ -90,6 +90,7 @@ async fn state(
         }
     }
     state.floating_ip = floating_ip::observe(object, &state.ports, view, &access).await?;
+    state.next_round = Some(access.next_round());
     Ok(state)
 }
 

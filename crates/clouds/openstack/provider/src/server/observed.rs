@@ -1,5 +1,7 @@
 //! What a decision about an OpenStackServer is based on.
 
+use std::time::Duration;
+
 use capstan_openstack_client::block_storage::Volume;
 use capstan_openstack_client::compute::{Server, ServerStatus};
 use capstan_openstack_client::network::{Port, Trunk};
@@ -9,6 +11,7 @@ use capstan_provider_kit::{BootData, BootDataError};
 use super::address_pairs::PairsState;
 use super::floating_ip::FloatingIpState;
 use crate::error::CloudError;
+use crate::project::LOOK_AGAIN;
 
 /// Observed state besides the OpenStackServer.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct Seen {
 /// The server's things in the cloud.
 #[derive(Debug, Default)]
 pub struct ServerState {
+    /// Until lists are read again.
+    pub next_round: Option<Duration>,
     /// Ids for the filters of the spec; `None` while they are not needed.
     pub resolved: Option<Result<ResolvedServerSpec, CloudError>>,
     /// The ports of the spec, in its order.
@@ -36,6 +41,13 @@ pub struct ServerState {
     pub server: Option<Server>,
     /// Its claim of a floating IP, if it needs one.
     pub floating_ip: Option<FloatingIpState>,
+}
+
+impl ServerState {
+    /// When something that is not expected to change is looked at again.
+    pub(super) fn look_again(&self) -> Duration {
+        self.next_round.unwrap_or(LOOK_AGAIN)
+    }
 }
 
 /// Something about the server changes by itself.

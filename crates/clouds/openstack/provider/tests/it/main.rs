@@ -7,6 +7,8 @@ mod check;
 mod classes;
 mod cloud;
 mod credentials;
+mod doctor;
+mod drift;
 mod features;
 mod images;
 #[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]

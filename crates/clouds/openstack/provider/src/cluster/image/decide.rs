@@ -101,6 +101,13 @@ fn unneeded(state: &ImageState, wanted: &[WantedImage]) -> Vec<ClusterCall> {
     images.map(|image| ClusterCall::DeleteImage { id: image.id.clone() }).collect()
 }
 
+/// An image that goes once its import is over, for a cluster that is deleted.
+pub(in crate::cluster) fn leaving(state: &ImageState) -> Option<&str> {
+    let unneeded = |name: &str, id: &str| !state.shared.contains(name) && !state.in_use.contains(id);
+    let mut importing = state.ours.iter().filter(|image| image.status == ImageStatus::Importing);
+    importing.find(|image| unneeded(&image.name, &image.id)).map(|image| image.name.as_str())
+}
+
 /// The calls for a cluster that is deleted. What others need stays, and is listed by `capstan orphans`.
 pub(in crate::cluster) fn removal(state: &ImageState) -> Vec<ClusterCall> {
     unneeded(state, &[])

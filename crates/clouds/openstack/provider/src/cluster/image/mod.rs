@@ -19,8 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use capstan_object::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-pub(super) use decide::{keep, removal};
+pub(super) use decide::{keep, leaving, removal};
 pub use observe::ImageState;
+#[cfg(test)]
+pub(super) use observe::OwnImage;
 pub(super) use observe::{create, observe};
 
 /// On OpenStackClusters: images to register, as JSON.
