@@ -8,7 +8,9 @@ use capstan_guest::{Site, SiteOptions};
 use capstan_openstack_client::config::Clouds;
 use capstan_openstack_client::{Client, Clock, Cloud as Settings, Policy, Transport, TransportError};
 use capstan_openstack_provider::Connect;
-use capstan_sim_openstack::{Endpoints, HostLayout, Layout, Settings as CloudSettings, Simulator};
+use capstan_sim_openstack::{
+    Endpoints, HostLayout, Layout, Settings as CloudSettings, Simulator, UserLayout,
+};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 
@@ -18,6 +20,8 @@ const URL: &str = "http://cloud.example";
 pub const PASSWORD: &str = "correct-horse-battery-staple";
 /// Name of the tenant's project and user.
 pub const TENANT: &str = "capstan";
+/// Name of another project and its user, who has the same password.
+pub const OTHER: &str = "other";
 
 /// What outlives the process: the cloud and its servers.
 #[derive(Clone)]
@@ -70,6 +74,13 @@ impl Cloud {
     pub fn new(env: &Env, settings: CloudSettings, third_zone: bool) -> Self {
         let site = Site::new(env.clone(), SiteOptions { heartbeat: None, ..SiteOptions::default() });
         let mut layout = Layout::small(&["v1.35.0", "v1.36.0"]);
+        layout.projects.push(OTHER.to_owned());
+        let other = layout.users.first().cloned();
+        layout.users.extend(other.map(|user| UserLayout {
+            name: OTHER.to_owned(),
+            project: OTHER.to_owned(),
+            ..user
+        }));
         for user in &mut layout.users {
             user.password = PASSWORD.to_owned();
         }

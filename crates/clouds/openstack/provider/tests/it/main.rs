@@ -1,6 +1,7 @@
 //! The provider on a whole plane, against a simulated OpenStack that it meets on the wire only, in simulated time.
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
+mod apart;
 mod balancers;
 mod capacity;
 mod check;
@@ -9,6 +10,7 @@ mod cloud;
 mod credentials;
 mod doctor;
 mod drift;
+mod endpoints;
 mod features;
 mod images;
 #[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]
@@ -17,6 +19,7 @@ mod machine_templates;
 mod manifests;
 mod orphans;
 mod pools;
+mod running;
 mod services;
 mod silent;
 mod stories;

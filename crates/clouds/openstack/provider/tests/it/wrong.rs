@@ -3,13 +3,14 @@
 use capstan_controller::KindName;
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
+use capstan_openstack_client::image::{Image, ImageFilter, NewImage};
 use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_sim_openstack::{Fault, Service, Target};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::manifests::{self, NAME, NAMESPACE};
+use crate::manifests::{self, NAMESPACE};
 use crate::story::Act::{Create, Delete, During};
 use crate::story::{CheckResult, Script, failed};
 
@@ -19,7 +20,7 @@ fn conditions(world: &World<'_>, kind: &KindName) -> Result<String, Violation> {
     Ok(all.iter().map(|object| object["status"]["conditions"].to_string()).collect::<Vec<_>>().join("\n"))
 }
 
-fn reports(world: &World<'_>, code: &str) -> Result<(), Violation> {
+pub fn reports(world: &World<'_>, code: &str) -> Result<(), Violation> {
     let clusters = conditions(world, &KindName::of::<OpenStackCluster>())?;
     let servers = conditions(world, &KindName::of::<OpenStackServer>())?;
     match clusters.contains(code) || servers.contains(code) {
@@ -167,20 +168,41 @@ fn a_subnet_of_the_router_that_no_filter_matches_is_reported_and_not_ignored() {
 }
 
 #[test]
-fn an_image_that_does_not_exist_is_reported() {
+fn an_image_that_does_not_exist_is_reported_until_it_is_there() {
+    const MISSING: &str = "ubuntu-2404-kube-v1.36.0-late";
+    fn change(body: &mut Value) {
+        if body["kind"] == "OpenStackMachineTemplate" {
+            body["spec"]["template"]["spec"]["image"]["filter"]["name"] = MISSING.into();
+        }
+    }
     fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
-            // No image has the name while Glance lists none.
-            let on = Target { service: Some(Service::Image), ..Target::default() };
-            let fault = Fault::Error { on, status: 404, message: String::new() };
-            cloud.simulator.inject(fault).map_err(failed)?;
             world.pass(std::time::Duration::from_secs(300)).await?;
             reports(world, "E-OS-NOTFOUND")?;
-            cloud.simulator.heal();
-            let key = Key::new(NAMESPACE, NAME);
-            let _ = world.objects()?.get(&KindName::of::<OpenStackCluster>(), &key);
+            reports(world, MISSING)?;
+            let client = cloud.client();
+            let properties = [("kube_version".to_owned(), "v1.36.0".to_owned())].into();
+            let new = NewImage {
+                name: MISSING.to_owned(),
+                disk_format: Some("raw".to_owned()),
+                container_format: Some("bare".to_owned()),
+                properties,
+                ..NewImage::default()
+            };
+            let made: Image = client.create(&new).await.map_err(failed)?;
+            client.upload_image(&made.id, bytes::Bytes::from_static(b"data")).await.map_err(failed)
+        })
+    }
+    fn remove<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let client = cloud.client();
+            let filter = ImageFilter { name: Some(MISSING.to_owned()), ..ImageFilter::default() };
+            for image in client.list::<Image>(&filter).await.map_err(failed)? {
+                client.delete::<Image>(&image.id).await.map_err(failed)?;
+            }
             Ok(())
         })
     }
-    goes_well(&bare(mishap));
+    let acts = [During(mishap), Create, crate::story::Act::Check(remove), Delete];
+    goes_well(&Script { bare: true, change: Some(change), ..Script::of(&acts) });
 }
