@@ -6,6 +6,8 @@
 mod check;
 #[path = "../tests/it/cloud.rs"]
 mod cloud;
+#[path = "../tests/it/errors.rs"]
+mod errors;
 #[path = "../tests/it/lifecycles.rs"]
 mod lifecycles;
 #[path = "../tests/it/manifests.rs"]

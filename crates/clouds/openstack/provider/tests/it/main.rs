@@ -11,6 +11,7 @@ mod credentials;
 mod doctor;
 mod drift;
 mod endpoints;
+mod errors;
 mod features;
 mod images;
 #[allow(dead_code, reason = "`examples/openstack-faults.rs` runs them")]

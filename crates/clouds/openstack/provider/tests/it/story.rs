@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::check;
 use crate::cloud::{Cloud, TENANT};
+use crate::errors::Errors;
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
 
 pub type CheckResult<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violation>>;
@@ -72,6 +73,8 @@ pub struct Script {
     pub members: bool,
     /// Servers that are no machines.
     pub guests: usize,
+    /// Requests to the cloud that fail, while the cluster is created and while it is deleted.
+    pub errors: Option<Errors>,
 }
 
 impl Script {
@@ -86,6 +89,7 @@ impl Script {
             third_zone: false,
             members: true,
             guests: 0,
+            errors: None,
         }
     }
 
@@ -264,7 +268,17 @@ impl Scenario for Script {
                     mishap = Some(next);
                     continue;
                 }
-                Act::Create => create(world, self).await?,
+                Act::Create => {
+                    if let Some(errors) = self.errors {
+                        errors.inject(&cloud.simulator);
+                    }
+                    create(world, self).await?;
+                    if self.errors.is_some() {
+                        // A cluster that is polled while requests fail is never idle.
+                        world.pass(std::time::Duration::from_secs(900)).await?;
+                        cloud.simulator.heal();
+                    }
+                }
                 Act::Apply => {
                     create(world, self).await?;
                     continue;
@@ -289,6 +303,9 @@ impl Scenario for Script {
                     continue;
                 }
                 Act::Delete => {
+                    if let Some(errors) = self.errors {
+                        errors.inject(&cloud.simulator);
+                    }
                     delete(world, cloud).await?;
                     continue;
                 }
