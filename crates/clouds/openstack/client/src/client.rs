@@ -16,6 +16,7 @@ use crate::catalog;
 use crate::config::Cloud;
 use crate::error::{Effect, Error, ErrorKind};
 use crate::fault::{read_refusal, tidy};
+use crate::metrics::Metrics;
 use crate::microversion::{Microversion, Offered, Wanted, read_offered};
 use crate::policy::Policy;
 use crate::query::Pairs;
@@ -41,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) session: Session,
     /// What the services have, asked once.
     offered: Mutex<BTreeMap<Service, Option<Offered>>>,
+    metrics: Arc<Metrics>,
 }
 
 /// The body of a request.
@@ -131,9 +133,21 @@ impl Client {
 
     /// A client by another clock.
     pub fn with_clock(cloud: Cloud, transport: Arc<dyn Transport>, policy: Policy, clock: Clock) -> Self {
+        Self::counting(cloud, transport, policy, (clock, Arc::default()))
+    }
+
+    /// A client that counts its requests together with others.
+    pub fn counting(
+        cloud: Cloud,
+        transport: Arc<dyn Transport>,
+        policy: Policy,
+        (clock, metrics): (Clock, Arc<Metrics>),
+    ) -> Self {
         let permits = Semaphore::new(policy.concurrent.clamp(1, Semaphore::MAX_PERMITS));
         let (session, offered) = (Session::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { cloud, transport, policy, clock, permits, session, offered }) }
+        Self {
+            inner: Arc::new(Inner { cloud, transport, policy, clock, permits, session, offered, metrics }),
+        }
     }
 
     /// A client over the network that believes whom the cloud's settings say. Connects when first used.
@@ -234,6 +248,7 @@ impl Client {
             let took = begun.elapsed();
             let error = match outcome {
                 Ok(reply) => {
+                    self.inner.metrics.exchanged(call, took, None, attempts > 0);
                     let request_id = reply.headers.get("x-openstack-request-id");
                     tracing::debug!(
                         service = %call.service, method = %call.method, path = call.path,
@@ -243,6 +258,7 @@ impl Client {
                 }
                 Err(kind) => call.error(kind),
             };
+            self.inner.metrics.exchanged(call, took, Some(&error), attempts > 0);
             tracing::debug!(%error, ?took, "openstack gave no result");
             attempts += 1;
             if !self.inner.policy.may_repeat(&error, attempts) {

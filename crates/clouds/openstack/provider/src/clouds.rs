@@ -11,7 +11,7 @@ use std::sync::Arc;
 use capstan_controller::View;
 use capstan_object::{Key, ObjectMeta, object};
 use capstan_openstack_client::config::Clouds as CloudsYaml;
-use capstan_openstack_client::{Client, Clock, Cloud, Https, HttpsOptions, Policy, Transport};
+use capstan_openstack_client::{Client, Clock, Cloud, Https, HttpsOptions, Metrics, Policy, Transport};
 use capstan_openstack_types::v1alpha1::OpenStackClusterIdentity;
 use capstan_openstack_types::v1beta2::OpenStackIdentityReference;
 use capstan_provider_kit::{Secret, SecretOutline};
@@ -62,6 +62,8 @@ pub struct Clouds(Arc<Inner>);
 struct Inner {
     connect: Arc<dyn Connect>,
     held: Mutex<BTreeMap<Credentials, Held>>,
+    /// By Keystone and region.
+    metrics: Mutex<BTreeMap<(String, String), Arc<Metrics>>>,
     /// By Keystone, region and project.
     projects: Mutex<BTreeMap<(String, String, String), Arc<Project>>>,
 }
@@ -81,7 +83,16 @@ struct Held {
 impl Clouds {
     /// Clouds reached by `connect`.
     pub fn new(connect: Arc<dyn Connect>) -> Self {
-        Self(Arc::new(Inner { connect, held: Mutex::default(), projects: Mutex::default() }))
+        let (held, metrics, projects) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { connect, held, metrics, projects }))
+    }
+
+    /// What was asked of all clouds so far, as Prometheus reads it.
+    pub fn metrics(&self) -> String {
+        let all = self.0.metrics.lock();
+        Metrics::render(
+            all.iter().map(|((keystone, region), it)| ((keystone.as_str(), region.as_str()), &**it)),
+        )
     }
 
     /// The cloud that an object of a namespace refers to.
@@ -146,7 +157,9 @@ impl Clouds {
     ) -> Result<Client, CloudError> {
         let cloud = settings(reference, secret, content)?;
         let transport = self.0.connect.transport(&cloud).map_err(|why| invalid(secret, &why))?;
-        Ok(Client::with_clock(cloud, transport, Policy::default(), self.0.connect.clock()))
+        let of = (cloud.identity_url.to_string(), cloud.region.clone().unwrap_or_default());
+        let metrics = self.0.metrics.lock().entry(of).or_default().clone();
+        Ok(Client::counting(cloud, transport, Policy::default(), (self.0.connect.clock(), metrics)))
     }
 
     /// The project that credentials lead to.

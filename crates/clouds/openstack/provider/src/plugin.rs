@@ -131,6 +131,10 @@ impl RunningProvider for Running {
     fn add_controllers(&self, runtime: &mut Runtime) {
         crate::add_controllers(runtime, &self.clouds);
     }
+
+    fn metrics(&self) -> String {
+        self.clouds.metrics()
+    }
 }
 
 /// Whether Keystone accepts the credentials that objects use, each once.

@@ -15,8 +15,12 @@ use crate::story::Act::{Check, Create};
 use crate::story::{CheckResult, Script, failed};
 
 async fn findings(world: &World<'_>, cloud: &Cloud) -> Result<Vec<(Severity, String)>, Violation> {
-    let provider = OpenStack::reaching(Clouds::new(Arc::new(cloud.clone())));
-    let found = provider.check(&world.user()?).await;
+    let clouds = Clouds::new(Arc::new(cloud.clone()));
+    let found = OpenStack::reaching(clouds.clone()).check(&world.user()?).await;
+    let (counted, metrics) = ("service=\"identity\",command=\"identity POST auth\"", clouds.metrics());
+    if !metrics.contains(counted) || metrics.contains(PASSWORD) {
+        return Err(Violation::new("metrics", metrics));
+    }
     Ok(found.into_iter().map(|it| (it.severity, it.what)).collect())
 }
 
