@@ -175,6 +175,12 @@ pub enum ClusterCall {
     DeleteImage {
         id: String,
     },
+    DeleteSnapshot {
+        id: String,
+    },
+    DeleteVolume {
+        id: String,
+    },
 }
 
 /// An application credential.
@@ -219,6 +225,8 @@ impl Call for ClusterCall {
             | Self::DeleteGroup { id }
             | Self::DeleteServerGroup { id }
             | Self::DeleteCredential { id }
+            | Self::DeleteSnapshot { id }
+            | Self::DeleteVolume { id }
             | Self::DeleteImage { id } => id.clone(),
             Self::CreateImage { image, .. } => format!("image/{}", image.name),
             Self::ImportImage { id, .. } => format!("import/{id}"),
@@ -276,6 +284,8 @@ impl Call for ClusterCall {
             Self::CreateImage { image, .. } => format!("create-image {}", image.name),
             Self::ImportImage { id, .. } => format!("import-image {id}"),
             Self::DeleteImage { id } => format!("delete-image {id}"),
+            Self::DeleteSnapshot { id } => format!("delete-snapshot {id}"),
+            Self::DeleteVolume { id } => format!("delete-volume {id}"),
         }
     }
 }

@@ -121,6 +121,7 @@ fn keep(look: &Look<OpenStackClusters>, decision: &mut Decision) {
         let failed = failed_group.map(|failure| ("ServerGroupCreateFailed", failure));
         let failed = failed.or(failed_credential.map(|failure| ("ApplicationCredentialFailed", failure)));
         let failed = failed.or(failed_image.map(|failure| ("ImageFailed", failure)));
+        let failed = failed.or(state.volumes.refused.clone().map(|why| ("VolumePolicyRefused", why)));
         match failed {
             Some((reason, failure)) => set(look, decision, capi::READY, False, reason, failure),
             None => set(look, decision, capi::READY, True, "Provisioned", ""),

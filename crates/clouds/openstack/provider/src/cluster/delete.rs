@@ -11,7 +11,7 @@ use capstan_openstack_types::names::finalizer;
 use super::call::ClusterCall;
 use super::decide::{Decision, Plan, set, unusable};
 use super::observed::CloudState;
-use super::{OpenStackClusters, bastion, credential, image, plan, services};
+use super::{OpenStackClusters, bastion, credential, image, plan, services, volumes};
 use crate::project::POLL;
 
 /// Maximum number of names in a message.
@@ -41,7 +41,8 @@ pub(super) fn delete(look: &Look<OpenStackClusters>, decision: &mut Decision) {
     let calls = calls(look, state);
     let pending = state.balancer.as_ref().is_some_and(|held| held.balancer.provisioning_status.is_pending());
     let importing = image::leaving(&state.images);
-    let waiting = pending || !state.services.is_empty() || importing.is_some();
+    let volumes = volumes::count(&state.volumes);
+    let waiting = pending || !state.services.is_empty() || importing.is_some() || volumes > 0;
     if calls.is_empty() && !waiting {
         decision.remove_finalizer(finalizer::CLUSTER);
         return;
@@ -55,6 +56,9 @@ pub(super) fn delete(look: &Look<OpenStackClusters>, decision: &mut Decision) {
         }
         None => match importing {
             Some(image) => format!("image {image} is deleted once Glance has imported it"),
+            None if volumes > 0 => {
+                format!("volumes and snapshots of PersistentVolumes are being deleted: {volumes} left")
+            }
             None => String::new(),
         },
     };
@@ -115,5 +119,6 @@ fn calls(look: &Look<OpenStackClusters>, state: &CloudState) -> Vec<ClusterCall>
     calls.extend(credential::removal(&state.credentials));
     calls.extend(image::removal(&state.images));
     calls.extend(state.groups.values().map(|group| ClusterCall::DeleteGroup { id: group.id.to_string() }));
+    calls.extend(volumes::removal(&state.volumes));
     calls
 }

@@ -33,6 +33,7 @@ mod server_groups;
 mod services;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use capstan_openstack_types::{ManagedSecurityGroupName, names};
 use super::credential::{self, FreshCredentials};
 use super::observed::{Balancer, CloudState, NodePort, Seen};
 use super::plan::{self, Group};
-use super::{image, server_groups, services};
+use super::{image, server_groups, services, volumes};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
@@ -29,6 +29,15 @@ use crate::{code, lookup};
 fn cluster_name(meta: &ObjectMeta, cluster: Option<&Cluster>) -> Option<String> {
     let owner = cluster.map(|cluster| cluster.metadata.name.clone());
     owner.or_else(|| meta.labels.get(label::CLUSTER_NAME).cloned())
+}
+
+/// The name of the Cluster of another OpenStackCluster.
+pub(super) fn name_of_cluster(
+    object: &OpenStackCluster,
+    view: &View,
+) -> Result<Option<String>, ObserveError> {
+    let cluster = owners::of::<Cluster>(&object.metadata, view)?;
+    Ok(cluster_name(&object.metadata, cluster.as_deref()))
 }
 
 pub(super) async fn observe(
@@ -81,6 +90,7 @@ async fn state(
     state.server_groups = server_groups::observe(object, cluster, wanted_groups, &access).await?;
     state.credentials = credential::observe(object, cluster, (&access, view), fresh).await?;
     state.images = image::observe(object, &access, view).await?;
+    state.volumes = volumes::observe(object, cluster, &access, view).await?;
     of.endpoint(&mut state).await?;
     if object.spec.bastion.is_some() || bastion.is_some() || deleting {
         of.bastion_address(bastion, &mut state).await?;

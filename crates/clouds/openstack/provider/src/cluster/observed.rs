@@ -14,6 +14,7 @@ use super::credential::CredentialState;
 use super::image::ImageState;
 use super::plan::Group;
 use super::services::ServiceBalancer;
+use super::volumes::VolumesState;
 use crate::error::CloudError;
 
 /// Observed state besides the OpenStackCluster.
@@ -57,6 +58,8 @@ pub struct CloudState {
     pub credentials: CredentialState,
     /// Images that the cluster brings along.
     pub images: ImageState,
+    /// Volumes of the workload.
+    pub volumes: VolumesState,
     /// Managed server groups: ids by name.
     pub server_groups: BTreeMap<String, String>,
     pub balancer: Option<Balancer>,

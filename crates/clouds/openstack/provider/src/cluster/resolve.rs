@@ -121,6 +121,8 @@ async fn found(call: &ClusterCall, mark: &str, access: &Access) -> Result<(bool,
         ClusterCall::DeleteImage { id } => {
             (access.all::<Image>(age).await?.iter().any(|it| it.id.as_str() == id), false)
         }
+        // Deleted again if they are still there.
+        ClusterCall::DeleteSnapshot { .. } | ClusterCall::DeleteVolume { .. } => (true, true),
         // Decided anew from the rules as they are. A rule exists once, whoever asks twice.
         ClusterCall::AddRules { .. }
         | ClusterCall::RemoveRule { .. }

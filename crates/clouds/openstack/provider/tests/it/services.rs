@@ -3,6 +3,7 @@
 use capstan_controller::{Deletion, KindName};
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
+use capstan_openstack_client::block_storage::{NewVolume, Volume};
 use capstan_openstack_client::load_balancer::{LoadBalancer, NewLoadBalancer};
 use capstan_openstack_client::network::{
     FloatingIp, FloatingIpFilter, Network, NetworkFilter, NewFloatingIp, NewNetwork, NewPort,
@@ -127,4 +128,49 @@ fn what_was_made_for_services_goes_with_the_cluster_and_that_of_others_stays() {
     let story = Script { bare: true, ..Script::of(&[Create, Check(serve), Check(gone)]) };
     let report = run(&story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+/// Volumes and a snapshot of PersistentVolumes, as Cinder's CSI driver makes them.
+async fn provision(client: &Client) -> Result<(), Violation> {
+    for (name, cluster) in [("pvc-1", NAME), ("pvc-2", NAME), ("pvc-3", "another")] {
+        let metadata = [("cinder.csi.openstack.org/cluster".to_owned(), cluster.to_owned())].into();
+        let new = NewVolume { name: name.to_owned(), size: 1, metadata, ..NewVolume::default() };
+        client.create::<Volume>(&new).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn volumes_of_the_workload_go_with_the_cluster_only_if_an_annotation_says_so() {
+    fn provisioned<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move { provision(&cloud.client()).await })
+    }
+    fn ask(body: &mut serde_json::Value) {
+        if body["kind"] == "OpenStackCluster" {
+            body["metadata"]["annotations"] = serde_json::json!({"capstan.dev/openstack-volumes": "delete"});
+        }
+    }
+    async fn gone(world: &mut World<'_>, cloud: &Cloud, left: &[&str]) -> Result<(), Violation> {
+        let (kind, key) = (KindName::of::<capstan_capi_types::core::Cluster>(), Key::new(NAMESPACE, NAME));
+        world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
+        world.run_until_idle().await?;
+        check(world.objects()?.get(&kind, &key).is_none(), "the cluster is still there")?;
+        let mut names = cloud.names("volumes");
+        names.sort();
+        check(names == left, format!("{names:?}"))
+    }
+    fn kept<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(gone(world, cloud, &["pvc-1", "pvc-2", "pvc-3"]))
+    }
+    fn deleted<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(gone(world, cloud, &["pvc-3"]))
+    }
+    let acts = [Create, Check(provisioned), Check(kept)];
+    let keep = Script { bare: true, ..Script::of(&acts) };
+    let acts = [Create, Check(provisioned), Check(deleted)];
+    let delete = Script { bare: true, change: Some(ask), ..Script::of(&acts) };
+    for story in [keep, delete] {
+        let report = run(&story, 1, &[]);
+        assert!(report.violation.is_none(), "{}", report.transcript());
+    }
 }

@@ -1,5 +1,6 @@
 //! Lists of the project that calls make stale.
 
+use capstan_openstack_client::block_storage::Volume;
 use capstan_openstack_client::compute::ServerGroup;
 use capstan_openstack_client::image::Image;
 use capstan_openstack_client::load_balancer::{HealthMonitor, Listener, LoadBalancer, Pool};
@@ -37,6 +38,8 @@ pub(in crate::cluster) async fn forget(call: &ClusterCall, access: &Access) {
         ClusterCall::CreateImage { .. }
         | ClusterCall::ImportImage { .. }
         | ClusterCall::DeleteImage { .. } => access.forget::<Image>().await,
+        ClusterCall::DeleteSnapshot { .. } => {}
+        ClusterCall::DeleteVolume { .. } => access.forget::<Volume>().await,
         ClusterCall::CreateBalancer { .. }
         | ClusterCall::CreateListener { .. }
         | ClusterCall::SetAllowed { .. }

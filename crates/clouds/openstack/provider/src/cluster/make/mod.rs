@@ -5,6 +5,7 @@ mod lists;
 mod requests;
 
 use capstan_controller::Outcome;
+use capstan_openstack_client::block_storage::{Snapshot, Volume};
 use capstan_openstack_client::compute::{NewServerGroup, ServerGroup};
 use capstan_openstack_client::image::Image;
 use capstan_openstack_client::load_balancer::{
@@ -98,6 +99,8 @@ async fn carry_out(call: &ClusterCall, access: &Access) -> Result<(), Error> {
             Ok(())
         }
         ClusterCall::DeleteImage { id } => delete::<Image>(id, access).await,
+        ClusterCall::DeleteSnapshot { id } => client.delete::<Snapshot>(&id.as_str().into()).await.map(drop),
+        ClusterCall::DeleteVolume { id } => delete::<Volume>(id, access).await,
         ClusterCall::CreateBalancer { name, order } => {
             create::<LoadBalancer>(&order.request(name), access).await?;
             access.forget::<Listener>().await;
