@@ -1,6 +1,5 @@
 //! Lifecycles in which requests to the cloud fail: one of every so many, each in another way.
 
-use capstan_harness::run;
 use capstan_sim_openstack::{Fault, Simulator, Target};
 
 use crate::lifecycles;
@@ -52,7 +51,7 @@ pub fn with(errors: Errors) -> Script {
 #[test]
 fn every_class_of_errors_at_any_request_leads_to_the_same_cluster_and_to_nothing_left() {
     for errors in [Errors { first: 3, every: 9, turn: 0 }, Errors { first: 7, every: 13, turn: 4 }] {
-        let report = run(&with(errors), 1, &[]);
+        let report = capstan_harness::run(&with(errors), 1, &[]);
         assert!(report.violation.is_none(), "{errors:?}: {}", report.transcript());
     }
 }
