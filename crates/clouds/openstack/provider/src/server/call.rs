@@ -36,6 +36,10 @@ pub enum ServerCall {
         port: String,
         tags: Vec<String>,
     },
+    SetTrunkTags {
+        trunk: String,
+        tags: Vec<String>,
+    },
     SetAddressPairs {
         port: String,
         pairs: Vec<AddressPair>,
@@ -86,6 +90,7 @@ impl Call for ServerCall {
         match self {
             Self::CreatePort { name, .. } => format!("port/{name}"),
             Self::SetPortTags { port, .. } => format!("tags/{port}"),
+            Self::SetTrunkTags { trunk, .. } => format!("tags/{trunk}"),
             Self::SetAddressPairs { port, .. } => format!("pairs/{port}"),
             Self::AssociateAddress { address, .. } => format!("floatingip/{address}"),
             Self::CreateTrunk { name, .. } => format!("trunk/{name}"),
@@ -102,7 +107,10 @@ impl Call for ServerCall {
     fn journalled(&self) -> bool {
         !matches!(
             self,
-            Self::SetPortTags { .. } | Self::SetAddressPairs { .. } | Self::AssociateAddress { .. }
+            Self::SetPortTags { .. }
+                | Self::SetTrunkTags { .. }
+                | Self::SetAddressPairs { .. }
+                | Self::AssociateAddress { .. }
         )
     }
 
@@ -110,6 +118,7 @@ impl Call for ServerCall {
         match self {
             Self::CreatePort { name, .. } => format!("create-port {name}"),
             Self::SetPortTags { port, .. } => format!("set-tags {port}"),
+            Self::SetTrunkTags { trunk, .. } => format!("set-trunk-tags {trunk}"),
             Self::SetAddressPairs { port, .. } => format!("set-address-pairs {port}"),
             Self::AssociateAddress { address, port } => format!("associate {address} with {port}"),
             Self::CreateTrunk { name, .. } => format!("create-trunk {name}"),
@@ -178,6 +187,10 @@ async fn carry_out(call: &ServerCall, object: &OpenStackServer, access: &Access)
         ServerCall::SetPortTags { port, tags } => {
             let held = client.set_tags::<Port>(&port.as_str().into(), tags).await?;
             access.change::<Port>(port, |item| item.tags = held).await;
+        }
+        ServerCall::SetTrunkTags { trunk, tags } => {
+            let held = client.set_tags::<Trunk>(&trunk.as_str().into(), tags).await?;
+            access.change::<Trunk>(trunk, |item| item.tags = held).await;
         }
         ServerCall::SetAddressPairs { port, pairs } => {
             let pair = |it: &AddressPair| neutron::AddressPair {
@@ -265,6 +278,7 @@ async fn forget(call: &ServerCall, access: &Access) {
         | ServerCall::DeletePort { .. } => access.forget::<Port>().await,
         ServerCall::AssociateAddress { .. } => access.forget::<FloatingIp>().await,
         ServerCall::CreateTrunk { .. }
+        | ServerCall::SetTrunkTags { .. }
         | ServerCall::RemoveSubPorts { .. }
         | ServerCall::DeleteTrunk { .. } => {
             access.forget::<Trunk>().await;
@@ -321,6 +335,7 @@ pub(super) async fn resolve(
         }
         // Decided anew from what is left.
         ServerCall::SetPortTags { .. }
+        | ServerCall::SetTrunkTags { .. }
         | ServerCall::SetAddressPairs { .. }
         | ServerCall::AssociateAddress { .. }
         | ServerCall::RemoveSubPorts { .. }

@@ -100,13 +100,26 @@ pub(super) fn create(
             let (port, tags) = (port.id.to_string(), wanted.tags.clone());
             decision.call(ServerCall::SetPortTags { port, tags });
         }
-        let is_trunk = state.trunks.iter().any(|trunk| trunk.port_id == port.id);
-        if wanted.trunk == Some(true) && !is_trunk {
-            decision.call(ServerCall::CreateTrunk {
-                name: wanted.name.clone(),
-                port: port.id.to_string(),
-                description: Some(mark::with("Created by cluster-api-provider-openstack", &mark)),
-            });
+        if wanted.trunk != Some(true) {
+            continue;
+        }
+        match state.trunks.iter().find(|trunk| trunk.port_id == port.id) {
+            None => {
+                let note =
+                    Note::normal("SuccessfulCreateTrunk", "Create", format!("Created trunk {}", wanted.name));
+                let call = ServerCall::CreateTrunk {
+                    name: wanted.name.clone(),
+                    port: port.id.to_string(),
+                    description: Some(mark::with("Created by cluster-api-provider-openstack", &mark)),
+                };
+                decision.then_noting(Effect::Call(call), note);
+            }
+            // Neutron takes tags of a trunk only once it is there.
+            Some(trunk) if wanted.tags.iter().any(|tag| !trunk.tags.contains(tag)) => {
+                let (trunk, tags) = (trunk.id.to_string(), wanted.tags.clone());
+                decision.call(ServerCall::SetTrunkTags { trunk, tags });
+            }
+            Some(_) => {}
         }
     }
     let mut volumes = BTreeMap::new();

@@ -182,11 +182,15 @@ fn ports_get_their_tags_and_trunks_before_the_server() {
         ServerState { resolved: Some(Ok(resolved)), ..prepared() }
     };
     let carried = |trunks: Vec<Trunk>| ServerState { trunks, ..wanting(&[], true) };
+    let mut bare_trunk = wanting(&["blue"], true);
+    bare_trunk.trunks = vec![trunk("t0", "p0", &[])];
+    bare_trunk.ports[0].as_mut().expect("a port").tags = vec!["blue".to_owned()];
     let rows = [
         ("a tag is missing", wanting(&["blue"], false), "set-tags p0"),
         ("the trunk is missing", wanting(&[], true), "create-trunk m-0"),
         ("another port is a trunk", carried(vec![trunk("t9", "p9", &[])]), "create-trunk m-0"),
         ("the port is a trunk", carried(vec![trunk("t0", "p0", &[])]), "create-server m"),
+        ("the trunk lacks the tag", bare_trunk, "set-trunk-tags t0"),
     ];
     for (says, state, wanted) in rows {
         assert_eq!(effects(&decided(object(), state)), [wanted], "{says}");

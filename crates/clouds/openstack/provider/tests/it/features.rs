@@ -6,7 +6,7 @@ use capstan_object::Key;
 use capstan_openstack_client::compute::{ServerGroup, ServerGroupFilter};
 use capstan_openstack_client::network::{
     ExternalGateway, FloatingIp, FloatingIpFilter, Network, NetworkFilter, NewNetwork, NewRouter, NewSubnet,
-    Router, Subnet,
+    Router, Subnet, Trunk, TrunkFilter,
 };
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 use serde_json::{Value, json};
@@ -139,6 +139,9 @@ fn servers_boot_from_volumes_with_more_disks_tags_trunks_and_metadata() {
                         .all(|tag| server.tags.iter().any(|held| held == tag))
             };
             check(servers.len() == 2 && servers.iter().all(tagged), format!("{servers:?}"))?;
+            let trunks = cloud.client().list::<Trunk>(&TrunkFilter::default()).await.map_err(failed)?;
+            let tagged = |trunk: &Trunk| trunk.tags.iter().any(|tag| tag == "cluster-tag");
+            check(trunks.iter().all(tagged), format!("{trunks:?}"))?;
             let networks = cloud.client().list::<Network>(&NetworkFilter::default()).await.map_err(failed)?;
             let own = networks.iter().find(|network| !network.is_external);
             check(own.is_some_and(|network| network.tags == ["cluster-tag"]), "the network has no tag")
