@@ -45,7 +45,7 @@ pub fn run(args: &Args, plugins: &Plugins, matches: &ArgMatches) -> Result<Exit>
                 object["spec"]["providerID"].as_str().unwrap_or("no provider id yet")
             );
         };
-        let text = reader.read(&args.machine, &object, matches).await?;
+        let text = reader.read(&management.client, &args.machine, &object, matches).await?;
         print_line(text.trim_end())?;
         Ok(Exit::Done)
     })

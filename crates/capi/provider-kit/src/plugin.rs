@@ -166,9 +166,11 @@ pub trait ConsoleReader: Send + Sync {
         command
     }
 
-    /// Console output of a machine since power-on; `object` is its infrastructure object.
+    /// Console output of a machine since power-on, as far as it is kept; `object` is its infrastructure object, and
+    /// `client` reads credentials.
     fn read<'a>(
         &'a self,
+        client: &'a Client,
         machine: &'a str,
         object: &'a Value,
         matches: &'a ArgMatches,

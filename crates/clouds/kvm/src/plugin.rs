@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use capstan_capi_types::admission::Rules;
-use capstan_controller::{Code, Env, Runtime};
+use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_provider_kit::{
     ConsoleReader, MachineModel, OpenedProvider, Provider, ProviderError, RunningProvider, Size, Subcommand,
     Terminal,
@@ -124,6 +124,7 @@ impl ConsoleReader for Kvm {
 
     fn read<'a>(
         &'a self,
+        _: &'a Client,
         machine: &'a str,
         object: &'a Value,
         _: &'a ArgMatches,

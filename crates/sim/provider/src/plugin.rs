@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_types::admission::Rules;
-use capstan_controller::{Code, Dial, Env, Runtime, Stream};
+use capstan_controller::{Client, Code, Dial, Env, Runtime, Stream};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_provider_kit::{
     ConsoleReader, MachineModel, OpenedProvider, Provider, ProviderError, RunningProvider, Size,
@@ -117,6 +117,7 @@ impl ConsoleReader for Simulated {
 
     fn read<'a>(
         &'a self,
+        _: &'a Client,
         machine: &'a str,
         object: &'a Value,
         matches: &'a ArgMatches,

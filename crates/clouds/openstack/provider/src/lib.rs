@@ -17,6 +17,7 @@ mod clouds;
 mod cluster;
 pub mod code;
 pub mod condition;
+mod console;
 mod credentials;
 mod error;
 mod fix;

@@ -6,8 +6,8 @@ use capstan_capi_types::admission::Rules;
 use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
-    Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider, Provider,
-    ProviderError, ProviderVersions, RunningProvider, Secret, Surveyor, within_patience,
+    Capacity, ConsoleReader, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider,
+    Provider, ProviderError, ProviderVersions, RunningProvider, Secret, Surveyor, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -115,6 +115,10 @@ impl Provider for OpenStack {
     }
 
     fn inventory(&self) -> Option<&dyn Inventory> {
+        Some(self)
+    }
+
+    fn console(&self) -> Option<&dyn ConsoleReader> {
         Some(self)
     }
 

@@ -35,6 +35,16 @@ fn secret_of(
     Some(Key::new(secret.namespace.as_str(), secret.name.as_str()))
 }
 
+/// The Secret that a reference leads to; `None` if there is no such OpenStackClusterIdentity.
+pub(crate) async fn secret(
+    client: &Client,
+    reference: &OpenStackIdentityReference,
+    namespace: &str,
+) -> Result<Option<Key>, ApiError> {
+    let identities = served::<OpenStackClusterIdentity>(client, "").await?.unwrap_or_default();
+    Ok(secret_of(reference, namespace, &identities))
+}
+
 /// The type of references to OpenStackClusterIdentities.
 const CLUSTER_IDENTITY: &str = "ClusterIdentity";
 

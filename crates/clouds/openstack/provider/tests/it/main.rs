@@ -7,6 +7,7 @@ mod capacity;
 mod check;
 mod classes;
 mod cloud;
+mod console;
 mod credentials;
 mod doctor;
 mod drift;
