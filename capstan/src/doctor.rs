@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use capstan_capi_types::core::{Cluster, Machine};
-use capstan_controller::{ApiError, Client, ListOptions, NotSettled, catalogue};
+use capstan_controller::{ApiError, Client, ListOptions, NotSettled, catalogue, code_in};
 use capstan_object::{Object, ObjectMeta};
 use capstan_provider_kit::{Finding, Severity};
 use capstan_view::{Part, State};
@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
+use crate::codes;
 use crate::connection::{ADMIN, ConnectionArgs, DATA_DIR, Management};
 use crate::exit::Exit;
 use crate::kinds::{ServedKind, list, served_kinds};
@@ -150,7 +151,7 @@ async fn server(management: &Management) -> Vec<Finding> {
             "start `capstan server` without --api-only, or `capstan manager --install-crds`",
         )),
         Ok(kinds) => {
-            findings.extend(not_settled(client, &kinds).await);
+            findings.extend(not_settled(plugins, client, &kinds).await);
             let machines = kinds.iter().filter(|it| {
                 it.kind.group.starts_with("infrastructure.") && it.kind.kind.ends_with("MachineTemplate")
             });
@@ -181,18 +182,21 @@ async fn server(management: &Management) -> Vec<Finding> {
     findings
 }
 
-/// Objects on which a controller repeats the same change.
-async fn not_settled(client: &Client, kinds: &[ServedKind]) -> Vec<Finding> {
+/// Objects on which a controller repeats the same change, or keeps failing.
+async fn not_settled(plugins: &Plugins, client: &Client, kinds: &[ServedKind]) -> Vec<Finding> {
     let lists = kinds.iter().map(|known| list(client, &known.kind, ""));
     // A kind that cannot be listed is reported with the clusters and machines.
     let objects = join_all(lists).await.into_iter().flatten().flatten();
-    objects.flat_map(|object| loops(&object)).collect()
+    objects.flat_map(|object| marks(plugins, &object)).collect()
 }
 
-fn loops(object: &Value) -> Vec<Finding> {
+fn marks(plugins: &Plugins, object: &Value) -> Vec<Finding> {
     let Ok(meta) = ObjectMeta::deserialize(&object["metadata"]) else { return Vec::new() };
-    let marks = NotSettled::of(&meta).into_iter();
-    marks.map(|mark| Finding::bad(mark.message, catalogue::NOT_SETTLED.0.mend)).collect()
+    let finding = |mark: NotSettled| {
+        let code = code_in(&mark.message).and_then(|code| codes::entry(plugins, code));
+        Finding::bad(mark.message, code.unwrap_or(catalogue::NOT_SETTLED).0.mend)
+    };
+    NotSettled::of(&meta).into_iter().map(finding).collect()
 }
 
 fn clusters_found(clusters: &[Cluster]) -> Vec<Finding> {
@@ -273,14 +277,24 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_does_not_settle_is_bad() {
-        let mark = "2026-01-01T00:00:00Z E-NOT-SETTLED: controller machine does not settle on Machine n/m";
-        let found = loops(&serde_json::json!({"metadata": {"name": "m",
-            "annotations": {"capstan.dev/not-settled-machine": mark}}}));
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].severity, Severity::Bad);
-        assert_eq!(found[0].what, "E-NOT-SETTLED: controller machine does not settle on Machine n/m");
-        assert_eq!(loops(&serde_json::json!({"metadata": {"name": "m"}})).len(), 0);
+    fn a_controller_that_does_not_settle_or_keeps_failing_is_bad() {
+        let plugins = Plugins::new(crate::providers());
+        for (message, mend) in [
+            ("E-NOT-SETTLED: controller machine does not settle on Machine n/m", "undo the last change"),
+            ("E-OBSERVE: controller machine fails on Machine n/m: no answer", "the message names what"),
+            ("E-SIM-SITE: controller machine fails on Machine n/m: no answer", "start `capstan sim site`"),
+        ] {
+            let mark = format!("2026-01-01T00:00:00Z {message}");
+            let found = marks(
+                &plugins,
+                &serde_json::json!({"metadata": {"name": "m",
+                    "annotations": {"capstan.dev/not-settled-machine": mark}}}),
+            );
+            assert_eq!(found.len(), 1);
+            assert_eq!((found[0].severity, found[0].what.as_str()), (Severity::Bad, message));
+            assert!(found[0].mend.starts_with(mend), "{}", found[0].mend);
+        }
+        assert_eq!(marks(&plugins, &serde_json::json!({"metadata": {"name": "m"}})).len(), 0);
     }
 
     #[test]

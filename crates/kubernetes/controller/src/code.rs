@@ -160,6 +160,9 @@ pub mod catalogue {
         NOT_SETTLED = "E-NOT-SETTLED", Capstan,
             "a controller repeats the same change",
             "undo the last change of the object that the message names; report it as a bug, with `capstan support-bundle`";
+        PANIC = "E-PANIC", Capstan,
+            "a controller panicked",
+            "report it as a bug, with `capstan support-bundle`; the log has the message of the panic";
         WORKLOAD_UNREACHABLE = "E-WORKLOAD-UNREACHABLE", Cluster,
             "the workload cluster is unreachable",
             "check the control plane of the cluster and the network between it and the management plane";

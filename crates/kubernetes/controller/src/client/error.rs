@@ -66,7 +66,7 @@ struct RawCause {
 }
 
 /// A text cut off after so many bytes.
-fn shortened(mut text: String, most: usize) -> String {
+pub(crate) fn shortened(mut text: String, most: usize) -> String {
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most));
         text.push('…');

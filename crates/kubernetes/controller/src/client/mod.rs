@@ -28,6 +28,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use error::ApiError;
+pub(crate) use error::shortened;
 pub use gate::{EffectOf, Gate, GateVerdict};
 pub use limits::{Budget, Limit, LimitExceeded, Limits, Share, Sizes, Times};
 pub use options::{Deletion, ListOptions, Patch, Propagation};

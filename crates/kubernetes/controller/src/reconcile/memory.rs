@@ -6,6 +6,7 @@ use capstan_object::Key;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+use super::failing::Failing;
 use crate::controller::Error;
 use crate::{Call, Concluded, Effect, Failure, Wait};
 
@@ -15,11 +16,12 @@ pub(crate) struct ObjectMemory<K> {
     pub failures: Vec<Failure<K>>,
     pub concluded: Vec<Concluded<K>>,
     pub waits: Vec<Wait>,
+    pub failing: Option<Failing>,
 }
 
 impl<K> Default for ObjectMemory<K> {
     fn default() -> Self {
-        Self { failures: Vec::new(), concluded: Vec::new(), waits: Vec::new() }
+        Self { failures: Vec::new(), concluded: Vec::new(), waits: Vec::new(), failing: None }
     }
 }
 
@@ -71,7 +73,10 @@ impl<K: Call> ObjectMemory<K> {
     }
 
     fn is_empty(&self) -> bool {
-        self.failures.is_empty() && self.concluded.is_empty() && self.waits.is_empty()
+        self.failures.is_empty()
+            && self.concluded.is_empty()
+            && self.waits.is_empty()
+            && self.failing.is_none()
     }
 }
 

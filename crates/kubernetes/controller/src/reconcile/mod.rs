@@ -11,6 +11,8 @@
 //! Status is therefore written once, with the result of the reconcile and not after each step.
 
 pub(crate) mod act;
+mod error;
+mod failing;
 pub(crate) mod journal;
 pub(crate) mod memory;
 pub(crate) mod own;
@@ -25,53 +27,19 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 use tracing::Instrument;
 
-use crate::client::{ApiError, Patch};
+use crate::client::Patch;
 use crate::code::catalogue;
 use crate::metrics::Ending;
 use crate::runtime::Tenant;
 use crate::trace;
-use crate::{
-    Controller, Decision, KindName, Look, Need, Note, ObjectRef, ObserveError, Resolution, View, Wait,
-};
+use crate::{Controller, Decision, KindName, Look, Need, Note, ObjectRef, Resolution, View, Wait};
+pub(crate) use error::{ReconcileError, chain};
+use failing::Reported;
 use memory::ObjectMemory;
 use own::OwnChange;
 
 /// Maximum of rounds of effects in one reconcile. More is a loop, not progress.
 const MAX_ROUNDS: u32 = 12;
-
-/// Why a reconcile ended early.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ReconcileError {
-    #[error("the state that the object depends on cannot be read")]
-    Observe(#[from] ObserveError),
-    #[error("the object cannot be written")]
-    Write(#[source] ApiError),
-    #[error("the object cannot be written as JSON")]
-    Encode(#[source] serde_json::Error),
-    #[error("an effect failed: {0}")]
-    Effect(String),
-    /// A conflict with another writer, which is expected.
-    #[error("an effect conflicts with a newer version of its object: {0}")]
-    Conflict(String),
-    /// The same effects are decided again and again.
-    #[error("{0}")]
-    NotSettled(String),
-    #[error("the outcome of {0} is not known yet")]
-    Unresolved(String),
-    #[error("observing took longer than {0:?}")]
-    Slow(Duration),
-}
-
-impl ReconcileError {
-    /// A conflict: the object was changed by another writer, or is gone.
-    fn is_conflict(&self) -> bool {
-        match self {
-            Self::Write(error) => error.is_conflict() || error.is_not_found(),
-            Self::Conflict(_) => true,
-            _ => false,
-        }
-    }
-}
 
 /// One reconcile of one object.
 pub(crate) struct Reconcile<'a, C: Controller> {
@@ -112,23 +80,20 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         if let Ok((_, Some(after))) = &result {
             span.record("requeue_after_ms", u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
         }
-        if let Err(error) = &result {
-            trace::failed(&span, || chain(error));
-            let code = match error {
-                ReconcileError::Observe(_) | ReconcileError::Slow(_) => catalogue::OBSERVE,
-                ReconcileError::Write(error) if error.is_conflict() => catalogue::API_CONFLICT,
-                ReconcileError::Write(_) | ReconcileError::Encode(_) => catalogue::API_REFUSED,
-                ReconcileError::Effect(_) | ReconcileError::Conflict(_) => return self.store(result),
-                ReconcileError::Unresolved(_) => catalogue::CALL_UNKNOWN,
-                ReconcileError::NotSettled(_) => catalogue::NOT_SETTLED,
-            };
-            let wait = Wait::on(code.id(), chain(error)).code(code);
-            self.memory.wait_for(vec![wait], self.tenant.shared.env.now());
+        match &result {
+            Ok(_) => self.memory.failing = None,
+            Err(error) => {
+                trace::failed(&span, || chain(error));
+                if let Some(code) = error.code() {
+                    let wait = Wait::on(code.id(), chain(error)).code(code);
+                    self.memory.wait_for(vec![wait], self.tenant.shared.env.now());
+                }
+                if let Some(reported) = Reported::of(error) {
+                    // Rare, and large: reconciles that succeed need not have room for it.
+                    Box::pin(failing::failed(self.tenant, self.key, &mut self.memory, reported)).await;
+                }
+            }
         }
-        self.store(result)
-    }
-
-    fn store<T>(self, result: T) -> T {
         self.tenant.memory.put(self.key, self.memory);
         result
     }
@@ -253,9 +218,12 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             main["metadata"]["annotations"][journal::annotation::<C>()] = value;
         }
         let not_settled = unsettled.then(|| self.not_settled(&decision));
-        if self.failed.is_none()
+        let mark = not_settled.as_ref().map(|what| format!("{}: {what}", catalogue::NOT_SETTLED));
+        // Of a reconcile that keeps failing, the mark stays.
+        let failed = self.failed.is_some() || !self.given_up.is_empty();
+        if (!failed || mark.is_some())
             && let Some((name, value)) =
-                settled::change(C::NAME, look.object.metadata(), not_settled.as_deref(), look.now)
+                settled::change(C::NAME, look.object.metadata(), mark.as_deref(), look.now)
         {
             main["metadata"]["annotations"][name] = value.into();
         }
@@ -359,18 +327,6 @@ impl<'a, C: Controller> Reconcile<'a, C> {
     }
 }
 
-/// An error and what caused it, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 /// Runs one reconcile. A panic of a controller affects only the object it reconciles.
 pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending, Option<Duration>) {
     let reconcile = std::panic::AssertUnwindSafe(Reconcile::new(tenant, key).run());
@@ -390,6 +346,9 @@ pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending
         }
         Err(_) => {
             tracing::error!(controller = C::NAME, %key, "the controller panicked");
+            let mut memory = tenant.memory.take(key);
+            Box::pin(failing::failed(tenant, key, &mut memory, Reported::panic())).await;
+            tenant.memory.put(key, memory);
             (Ending::Panic, None)
         }
     }

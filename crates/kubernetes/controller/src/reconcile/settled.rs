@@ -1,11 +1,9 @@
-//! The mark on an object whose reconcile repeats the same change.
+//! The mark on an object whose reconcile does not settle: it repeats the same change, or keeps failing.
 //!
 //! It is an annotation, so `capstan why` and `doctor` find it on any API server. The next reconcile that settles removes it.
 
 use capstan_object::ObjectMeta;
 use jiff::Timestamp;
-
-use crate::code::catalogue;
 
 /// Prefix of the annotation, followed by the controller's name. The value is the time of the first such reconcile, and the
 /// error with its code.
@@ -32,21 +30,29 @@ impl NotSettled {
     }
 }
 
-/// Name of the annotation and its new value, if it has to change; `what` is `None` after a reconcile that settled.
+fn name(controller: &str) -> String {
+    format!("{NOT_SETTLED}{controller}")
+}
+
+/// The mark of one controller.
+pub(crate) fn mark(controller: &str, meta: &ObjectMeta) -> Option<NotSettled> {
+    meta.annotations.get(&name(controller)).and_then(|value| NotSettled::read(value))
+}
+
+/// Name of the annotation and its new value, if it has to change. `message` has an error code; it is `None` after a
+/// reconcile that settled. A mark keeps its first time.
 pub(crate) fn change(
     controller: &str,
     meta: &ObjectMeta,
-    what: Option<&str>,
-    now: Timestamp,
+    message: Option<&str>,
+    since: Timestamp,
 ) -> Option<(String, Option<String>)> {
-    let name = format!("{NOT_SETTLED}{controller}");
-    let before = meta.annotations.get(&name);
-    let Some(what) = what else { return before.map(|_| (name, None)) };
-    let message = format!("{}: {what}", catalogue::NOT_SETTLED);
-    match before.and_then(|value| NotSettled::read(value)) {
+    let name = name(controller);
+    let Some(message) = message else { return meta.annotations.get(&name).map(|_| (name, None)) };
+    match mark(controller, meta) {
         Some(known) if known.message == message => None,
         known => {
-            let since = known.map_or(now, |known| known.since);
+            let since = known.map_or(since, |known| known.since);
             Some((name, Some(format!("{since} {message}"))))
         }
     }

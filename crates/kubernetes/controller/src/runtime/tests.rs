@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+mod failing;
+
 use super::*;
 use crate::code::catalogue;
 use crate::{Call, Decision, Effect, ListOptions, Look, NoCall, Note, ObserveError, Outcome};
