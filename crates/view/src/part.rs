@@ -1,7 +1,7 @@
 //! One object of a cluster, reduced to what the views show.
 
-use capstan_controller::NotSettled;
 use capstan_controller::operation::{History, Operation};
+use capstan_controller::{NotSettled, UNREACHABLE, catalogue};
 use capstan_object::{Condition, ConditionStatus, Conditions as _, ObjectMeta, Time};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -83,11 +83,15 @@ const SUMMARIES: [&str; 3] = ["Available", "Ready", add_on::APPLIED];
 /// Type of the condition that a mark of the controller runtime is shown as.
 const SETTLED: &str = "Settled";
 
+/// Type of the condition about the connection to a workload cluster.
+pub(crate) const PROBE: &str = "RemoteConnectionProbe";
+
 fn not_settled(mark: NotSettled) -> Condition {
+    let repeats = capstan_controller::code_in(&mark.message) == Some(catalogue::NOT_SETTLED.id());
     Condition {
         kind: SETTLED.to_owned(),
         status: ConditionStatus::False,
-        reason: "NotSettled".to_owned(),
+        reason: if repeats { "NotSettled" } else { "ReconcileFailed" }.to_owned(),
         message: mark.message,
         last_transition_time: Time::new(mark.since),
         observed_generation: None,
@@ -109,6 +113,9 @@ impl Part {
             .as_array()
             .map(|list| list.iter().filter_map(|item| Condition::deserialize(item).ok()).collect())
             .unwrap_or_default();
+        if let Some(error) = metadata.annotations.get(UNREACHABLE) {
+            explain_probe(&mut conditions, &object["spec"]["controlPlaneEndpoint"], error);
+        }
         conditions.extend(NotSettled::of(&metadata).into_iter().map(not_settled));
         conditions.extend(add_on::applied(&kind, &metadata, object));
         let mut owners: Vec<_> = metadata.owner_references.iter().collect();
@@ -175,7 +182,7 @@ impl Part {
         }
     }
 
-    /// The condition of a controller that repeats the same change.
+    /// The condition of a controller that repeats the same change, or keeps failing.
     pub(crate) fn not_settled(&self) -> Option<&Condition> {
         self.conditions.condition(SETTLED).filter(|settled| !settled.is_true())
     }
@@ -261,6 +268,15 @@ fn lacks_reference(condition: &Condition) -> bool {
 
 pub(crate) fn code(condition: &Condition) -> Option<&str> {
     capstan_controller::code_in(&condition.message)
+}
+
+/// Adds address and error of the last probe to the condition about it, which has Cluster API's text.
+fn explain_probe(conditions: &mut [Condition], address: &Value, error: &str) {
+    let probes = conditions.iter_mut().filter(|it| it.kind == PROBE && !it.is_true());
+    for probe in probes {
+        let at = endpoint(address).map(|address| format!("{address}: ")).unwrap_or_default();
+        probe.message = format!("{}: {at}{error}", probe.message);
+    }
 }
 
 fn endpoint(endpoint: &Value) -> Option<String> {

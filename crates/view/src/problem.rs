@@ -4,6 +4,7 @@ use capstan_object::Conditions as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use crate::part::PROBE;
 use crate::topology::Unreconciled;
 use crate::{Part, State};
 
@@ -148,7 +149,7 @@ impl Part {
     /// The failed connection probe of a cluster whose control plane was initialized.
     pub(crate) fn unreachable(&self) -> Option<&capstan_object::Condition> {
         let was_up = self.kind == "Cluster" && self.conditions.is_condition_true("ControlPlaneInitialized");
-        let probe = self.conditions.condition("RemoteConnectionProbe");
+        let probe = self.conditions.condition(PROBE);
         probe.filter(|probe| was_up && !probe.is_true())
     }
 }

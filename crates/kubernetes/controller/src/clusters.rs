@@ -17,7 +17,8 @@ use serde_json::Value;
 use tokio::time::error::Elapsed;
 
 use crate::KindName;
-use crate::client::{ApiError, Client, WorkloadBudgets};
+use crate::client::{ApiError, Client, WorkloadBudgets, shortened};
+use crate::reconcile::chain;
 use crate::remote::{Access, Dial, Remote, Windows};
 use crate::worker::off_worker;
 use crate::workload::{Health, Stream, WorkloadError, Workloads};
@@ -33,6 +34,8 @@ const PROBE_SELDOM: SignedDuration = SignedDuration::from_secs(60);
 /// A cluster that has answered counts as unreachable after this many failed probes in a row, so that conditions do not
 /// change with every lost packet. Until then its client is handed out, and calls fail by themselves.
 const FAILURES_UNTIL_UNREACHABLE: u32 = 5;
+/// Bytes of an error that are kept: it ends up on the Cluster.
+const LONGEST_ERROR: usize = 300;
 /// What is asked for, upstream's too: the one document that in-memory API servers of providers have.
 const PROBE: &str = "/";
 
@@ -169,8 +172,8 @@ impl Clusters {
             None if is_new => drop(off_worker(known.probing.lock()).await),
             None => {}
         }
-        let health = *known.health.lock();
         let probes = known.probes.lock();
+        let health = known.health.lock();
         if probes.is_reachable(&health) {
             return Ok(());
         }
@@ -200,11 +203,17 @@ impl Clusters {
         };
         probes.unauthorized = matches!(answer, Ok(Err(ApiError::Status { code: 401, .. })));
         let mut health = known.health.lock();
-        if matches!(answer, Ok(Ok(_))) {
-            *health = Health { last_success: Some(self.env.now()), failures: 0 };
-        } else {
-            health.failures += 1;
-        }
+        let error = match answer {
+            Ok(Ok(_)) => {
+                *health = Health { last_success: Some(self.env.now()), ..Health::default() };
+                return;
+            }
+            Ok(Err(ApiError::Transport(error))) => chain(error),
+            Ok(Err(error)) => chain(error),
+            Err(_) => format!("no answer within {PROBE_TIMEOUT:?}"),
+        };
+        health.failures += 1;
+        health.error = Some(shortened(error, LONGEST_ERROR));
     }
 }
 
@@ -236,7 +245,7 @@ impl Workloads for Clusters {
     }
 
     fn health(&self, cluster: &Key) -> Health {
-        self.known.lock().get(cluster).map(|known| *known.health.lock()).unwrap_or_default()
+        self.known.lock().get(cluster).map(|known| known.health.lock().clone()).unwrap_or_default()
     }
 
     fn forget(&self, cluster: &Key) {
@@ -272,7 +281,7 @@ mod tests {
             ("refused", answered, 1, wrong_keys(), false),
             ("hostile", answered, 1, endless(), false),
         ] {
-            let health = Health { last_success, failures };
+            let health = Health { last_success, failures, error: None };
             assert_eq!(probes.is_reachable(&health), expected, "{what}");
         }
     }

@@ -75,4 +75,4 @@ pub use trace::TARGET as TRACE_TARGET;
 pub use view::View;
 pub use watches::{GATHER, Watches};
 pub use worker::off_worker;
-pub use workload::{Health, Stream, WorkloadError, Workloads};
+pub use workload::{Health, Stream, UNREACHABLE, WorkloadError, Workloads};

@@ -27,13 +27,19 @@ impl From<WorkloadError> for ObserveError {
     }
 }
 
+/// The annotation of a cluster that does not answer any more: why the last probe failed. Its conditions have Cluster API's
+/// text, which has no room for it.
+pub const UNREACHABLE: &str = "capstan.dev/unreachable";
+
 /// How the last probes of a workload cluster went.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health {
     /// The last successful probe.
     pub last_success: Option<jiff::Timestamp>,
     /// Failed probes since.
     pub failures: u32,
+    /// Why the last probe failed, if it did; at most a few hundred bytes.
+    pub error: Option<String>,
 }
 
 /// Reaches workload clusters: one client per cluster, from its kubeconfig Secret, cached and probed.

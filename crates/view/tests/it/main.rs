@@ -4,6 +4,7 @@
 
 mod add_ons;
 mod cluster;
+mod marks;
 mod reasons;
 mod tables;
 mod topologies;

@@ -342,22 +342,6 @@ fn a_paused_cluster_is_the_only_blocker() {
 }
 
 #[test]
-fn a_controller_that_does_not_settle_is_a_blocker_even_if_all_conditions_are_fine() {
-    let mut objects = healthy();
-    let message = "E-NOT-SETTLED: controller kubeadm-control-plane does not settle";
-    change(&mut objects, "KubeadmControlPlane/demo-cp", |object| {
-        object["metadata"]["annotations"] = json!({"capstan.dev/not-settled-kubeadm-control-plane": format!("2026-01-01T00:01:00Z {message}")});
-    });
-    let why = why(&tree(&objects)).expect("a cause");
-    let cause = &why.first.cause;
-    assert_eq!((cause.part.as_str(), cause.problem), ("KubeadmControlPlane/demo-cp", Problem::Failed));
-    assert_eq!(cause.code.as_deref(), Some("E-NOT-SETTLED"));
-    assert_eq!(why.first.chain.last().map(|link| link.message.as_str()), Some(message));
-    assert_eq!(why.first.since().expect("a time").to_string(), "2026-01-01T00:01:00Z");
-    assert_eq!(why.others, []);
-}
-
-#[test]
 fn a_first_machine_that_runs_and_initializes_nothing_has_not_joined() {
     let mut objects = healthy();
     set_conditions(&mut objects, "Cluster/demo", &[("Available", "False", "NotAvailable", "")]);

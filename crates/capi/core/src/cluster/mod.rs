@@ -10,6 +10,7 @@ mod deletion;
 mod observe;
 mod observed;
 mod operation;
+mod probe;
 mod replicas;
 mod status;
 #[cfg(test)]

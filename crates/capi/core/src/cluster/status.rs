@@ -1,7 +1,6 @@
 //! Status of a Cluster.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use capstan_capi_types::core::cluster::{condition as own, reason as own_reason};
 use capstan_capi_types::core::machine::condition as machine_condition;
@@ -12,6 +11,7 @@ use jiff::SignedDuration;
 
 use super::ClusterController;
 use super::observed::{has_topology, is_of_pool, is_owned};
+use super::probe::probe;
 use super::replicas;
 use super::unfinished::still_to_do;
 use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Source, Summary};
@@ -20,15 +20,8 @@ use crate::machines;
 
 use ConditionStatus::{False, True, Unknown};
 
-/// Failed probes before a cluster that never responded counts as unreachable.
-const FIRST_PROBES: u32 = 5;
-
 /// How long a new machine may lack the `UpToDate` condition before that is reported.
 const UP_TO_DATE_GRACE: SignedDuration = SignedDuration::from_secs(10);
-
-/// Probe intervals of reachable and of unreachable clusters.
-const PROBE_AGAIN: Duration = Duration::from_secs(60);
-const PROBE_SOON: Duration = Duration::from_secs(10);
 
 const TOPOLOGY_PENDING: &str = "Waiting for cluster topology to be reconciled";
 
@@ -105,39 +98,6 @@ fn phase(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
     if before != Some(phase) {
         let message = format!("Cluster {} is {phase}", cluster.metadata.name);
         decision.note(Note::normal(phase.as_str(), "Reconcile", message));
-    }
-}
-
-fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>, grace: SignedDuration) {
-    // A cluster that is being deleted is not probed; the last state stays.
-    if look.object.metadata.is_deleting() {
-        return;
-    }
-    let health = look.seen.health;
-    let kind = own::REMOTE_CONNECTION_PROBE;
-    let conditions = &mut decision.object.status.conditions;
-    let state = match health.last_success {
-        None if health.failures < FIRST_PROBES => {
-            // The state from before this process started stays until there is a probe result.
-            conditions.condition(kind).is_none().then(|| {
-                ConditionState::new(False, own_reason::PROBE_FAILED, "Remote connection not established yet")
-            })
-        }
-        None => Some(ConditionState::new(False, own_reason::PROBE_FAILED, "Remote connection probe failed")),
-        Some(last) if look.now.duration_since(last) > grace => {
-            let message =
-                format!("Remote connection probe failed, probe last succeeded at {}", Time::new(last));
-            Some(ConditionState::new(False, own_reason::PROBE_FAILED, message))
-        }
-        Some(_) => Some(ConditionState::new(True, own_reason::PROBE_SUCCEEDED, "")),
-    };
-    if let Some(state) = state {
-        conditions::set_state(look, conditions, kind, state, None);
-    }
-    // Reconciles probe, so requeue regularly, and sooner while the cluster is unreachable.
-    if decision.object.spec.control_plane_endpoint.is_valid() {
-        let silent = health.last_success.is_none() || health.failures > 0;
-        decision.again_in(if silent { PROBE_SOON } else { PROBE_AGAIN });
     }
 }
 

@@ -58,7 +58,7 @@ fn running() -> Observed {
     Observed {
         infrastructure: provisioned(),
         control_plane: initialized(),
-        health: Health { last_success: Some(at(95)), failures: 0 },
+        health: Health { last_success: Some(at(95)), failures: 0, error: None },
         ..Observed::default()
     }
 }
@@ -262,7 +262,7 @@ fn machines_of_a_control_plane_object_are_deleted_by_it() {
 
 #[test]
 fn the_probe_reports_since_when_the_cluster_is_unreachable() {
-    let health = |last: Option<i64>, failures| Health { last_success: last.map(at), failures };
+    let health = |last: Option<i64>, failures| Health { last_success: last.map(at), failures, error: None };
     for (health, expected) in [
         (health(None, 0), (ConditionStatus::False, "ProbeFailed", "Remote connection not established yet")),
         (health(None, 5), (ConditionStatus::False, "ProbeFailed", "Remote connection probe failed")),
@@ -277,7 +277,7 @@ fn the_probe_reports_since_when_the_cluster_is_unreachable() {
             ),
         ),
     ] {
-        let decision = decide(cluster(), Observed { health, ..running() });
+        let decision = decide(cluster(), Observed { health: health.clone(), ..running() });
         assert_eq!(condition(&decision, "RemoteConnectionProbe"), expected, "{health:?}");
     }
 }

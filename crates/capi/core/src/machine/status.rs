@@ -125,7 +125,7 @@ fn node_conditions(
             "Waiting for Cluster control plane to be initialized".to_owned(),
         );
     };
-    let health = look.seen.health;
+    let health = &look.seen.health;
     if health.last_success.is_none() && health.failures < FIRST_PROBES {
         return if known {
             None

@@ -88,7 +88,7 @@ impl Workloads for Reachable {
     fn forget(&self, _: &Key) {}
 
     fn health(&self, _: &Key) -> Health {
-        Health { last_success: Some(self.env.now()), failures: 0 }
+        Health { last_success: Some(self.env.now()), ..Health::default() }
     }
 }
 

@@ -84,6 +84,7 @@ async fn a_cluster_is_reached_by_its_kubeconfig_while_it_answers() {
     let error = clusters.client(&cluster).await.err().expect("nothing listens");
     assert!(matches!(error, WorkloadError::Unreachable { .. }), "{error}");
     assert!(!error.to_string().contains("BEGIN"), "no keys in errors: {error}");
+    assert_eq!(clusters.health(&cluster).error.as_deref(), Some("connection refused"));
 }
 
 fn candidate(client: &Client, env: &Env, name: &str) -> Candidate {

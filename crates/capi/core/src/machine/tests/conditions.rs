@@ -20,7 +20,7 @@ fn an_unreachable_cluster_keeps_node_conditions_during_the_grace_period() {
     let ran = decide(machine(), running()).object;
     let silent = |last: i64| Observed {
         node: ObservedNode::NotConnected("refused".to_owned()),
-        health: Health { last_success: Some(at(last)), failures: 3 },
+        health: Health { last_success: Some(at(last)), failures: 3, error: None },
         ..running()
     };
     let soon = decide(ran.clone(), silent(NOW - 60));

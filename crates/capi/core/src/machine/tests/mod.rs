@@ -106,7 +106,7 @@ fn running() -> Observed {
         cluster: Some(cluster()),
         bootstrap: config(true),
         infrastructure: infrastructure(true),
-        health: Health { last_success: Some(at(NOW - 5)), failures: 0 },
+        health: Health { last_success: Some(at(NOW - 5)), failures: 0, error: None },
         node: ObservedNode::Found(node()),
         ..Observed::default()
     }

@@ -271,7 +271,7 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
             .collect(),
             kubeconfig: secret(Purpose::Kubeconfig),
             workload,
-            health: self.health,
+            health: self.health.clone(),
             seed: SeededKeys::new(7).seed("kcp").expect("a seed"),
             former_templates: BTreeMap::new(),
             in_place: InPlace::NotAsked,
