@@ -1,6 +1,8 @@
 //! Progress of an operation as text, and what changed between two polls.
 
-use capstan_controller::operation::{Operation, Step, StepState};
+use capstan_controller::code_in;
+use capstan_controller::operation::{BlockedBy, Intention, Operation, Step, StepState};
+use capstan_object::Condition;
 use jiff::Timestamp;
 
 use crate::estimate::{Experience, time_left};
@@ -14,10 +16,12 @@ const WIDTH: usize = 80;
 /// Prefix of the state of an operation that has ended.
 const ENDED: &str = "ended at ";
 
-/// An operation in a few lines: percentage, time left, steps, what it waits for.
+/// An operation in a few lines: percentage, time left, steps, what it waits for. The message of the wait is that of the
+/// condition now: the one in the operation is written seldom, and may be about machines that are done.
 pub fn progress(
     operation: &Operation,
     experience: &Experience<'_>,
+    conditions: &[Condition],
     now: Timestamp,
     paint: Paint,
 ) -> Vec<String> {
@@ -29,14 +33,48 @@ pub fn progress(
     let left = time_left(operation, experience, now);
     let mut lines = vec![format!("{:?} {bar} {percent:>3}%  {taken}{left}", operation.intention)];
     lines.extend(step_lines(operation, now, paint));
-    if let (Some(blocked), Some(step)) = (&operation.blocked_by, operation.current()) {
-        let message = if blocked.message.is_empty() { &blocked.reason } else { &blocked.message };
+    if let (Some(blocked), Some(step)) = (&operation.blocked_by, operation.current())
+        && let Some(message) = message(operation, blocked, step, conditions)
+    {
         let since = span(now.duration_since(blocked.since.timestamp()));
         let colour = if blocked.code.is_some() { State::Failing } else { State::Waiting };
         let text = format!("{} waits ({since}): {}", step.name, one_line(message));
         lines.push(format!("  {}", coloured(colour, &text, paint)));
     }
     lines
+}
+
+/// The conditions of a cluster that a step waits for.
+fn conditions_of(operation: &Operation, step: &Step) -> &'static [&'static str] {
+    match step.name.as_str() {
+        _ if operation.intention == Intention::Delete => &["Deleting"],
+        "Network" | "Endpoint" => &["InfrastructureReady"],
+        "ControlPlaneInit" | "ControlPlane" => &["ControlPlaneAvailable", "ControlPlaneMachinesReady"],
+        "CNI" => &["ControlPlaneMachinesReady"],
+        "Workers" => &["WorkersAvailable", "WorkerMachinesReady"],
+        "Ready" => &["Available"],
+        _ => &[],
+    }
+}
+
+/// What a step waits for; `None` if its conditions do not report it any more.
+fn message<'a>(
+    operation: &Operation,
+    blocked: &'a BlockedBy,
+    step: &Step,
+    conditions: &'a [Condition],
+) -> Option<&'a str> {
+    let text = |message: &'a str, reason: &'a str| if message.is_empty() { reason } else { message };
+    let kinds = conditions_of(operation, step);
+    let known: Vec<&Condition> =
+        kinds.iter().filter_map(|kind| conditions.iter().find(|it| it.kind == *kind)).collect();
+    if known.is_empty() {
+        return Some(text(&blocked.message, &blocked.reason));
+    }
+    let open = |it: &&&Condition| it.is_true() == (operation.intention == Intention::Delete);
+    let same = |it: &&&Condition| code_in(&it.message) == blocked.code.as_deref();
+    let live = known.iter().filter(open).find(same).or_else(|| known.iter().find(open));
+    live.map(|live| text(&live.message, &live.reason))
 }
 
 /// The steps, wrapped at [`WIDTH`].
@@ -143,8 +181,8 @@ fn collect(tree: &Tree, states: &mut Vec<(String, String)>) {
 
 #[cfg(test)]
 mod tests {
-    use capstan_controller::operation::{History, Intention};
-    use capstan_object::ObjectMeta;
+    use capstan_controller::operation::History;
+    use capstan_object::{ConditionStatus, ObjectMeta};
     use serde_json::json;
 
     use super::*;
@@ -182,6 +220,7 @@ mod tests {
         let lines = progress(
             &operation(1),
             &Experience { history: &History::default(), planned: None },
+            &[],
             at(30),
             Paint::Plain,
         );
@@ -196,6 +235,32 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_has_the_message_of_its_condition_now_and_goes_with_it() {
+        let condition = |kind: &str, status, message: &str| Condition {
+            kind: kind.to_owned(),
+            status,
+            reason: "NotReady".to_owned(),
+            message: message.to_owned(),
+            last_transition_time: at(20).into(),
+            observed_generation: None,
+        };
+        let (no, yes) = (ConditionStatus::False, ConditionStatus::True);
+        let of_workers = |status, message| condition("WorkerMachinesReady", status, message);
+        for (conditions, expected) in [
+            (vec![], Some("2 machines boot")),
+            (vec![condition("Available", no, "other")], Some("2 machines boot")),
+            (vec![of_workers(no, "* Machine w2: boots")], Some("Machine w2: boots")),
+            (vec![condition("WorkersAvailable", yes, ""), of_workers(no, "w3 boots")], Some("w3 boots")),
+            (vec![of_workers(yes, "")], None),
+        ] {
+            let experience = Experience { history: &History::default(), planned: None };
+            let lines = progress(&operation(1), &experience, &conditions, at(30), Paint::Plain);
+            let expected = expected.map(|text| format!("  Workers waits (10s): {text}"));
+            assert_eq!(lines.get(2), expected.as_ref(), "{conditions:?}");
+        }
+    }
+
+    #[test]
     fn an_operation_that_waits_out_an_error_shows_no_time_left() {
         let mut operation = operation(1);
         operation.block(
@@ -207,6 +272,7 @@ mod tests {
         let lines = progress(
             &operation,
             &Experience { history: &History::default(), planned: None },
+            &[],
             at(30),
             Paint::Plain,
         );

@@ -45,7 +45,8 @@ pub(crate) fn operation_lines(tree: &Tree, now: Timestamp, paint: Paint) -> Vec<
     let current = part.operation.as_ref().filter(|operation| !operation.is_over());
     current
         .map(|operation| {
-            progress(operation, &Experience { history: &part.history, planned: part.planned }, now, paint)
+            let experience = Experience { history: &part.history, planned: part.planned };
+            progress(operation, &experience, &part.conditions, now, paint)
         })
         .unwrap_or_default()
 }
