@@ -6,9 +6,11 @@ use capstan_capi_core::conditions::{ConditionState, set_state, shortened};
 use capstan_capi_types::core::{
     APIEndpoint, Cluster, Machine, MachineAddress, MachineAddressType, condition, label, reason,
 };
-use capstan_controller::{Call as _, Code, Controller, Decision, Effect, Look, Note, Wait};
+use capstan_controller::{
+    Call as _, Code, Controller, Decision, Effect, Look, Note, ObserveError, Wait, has_open_intents,
+};
 use capstan_object::ConditionStatus::{self, False, True};
-use capstan_object::{Condition, Object as _};
+use capstan_object::{Condition, Object as _, ObjectMeta};
 
 use crate::{Infrastructure, InfrastructureCluster, InfrastructureMachine, console};
 
@@ -42,6 +44,49 @@ pub fn cloud_is_silent<C: Controller>(
 ) {
     let message = format!("{message}; the rest of the status is as last observed");
     set_state(look, conditions, CLOUD_REACHABLE, ConditionState::new(False, reason, message), None);
+}
+
+/// Requeue interval while a cloud does not answer: there is no event when it does.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// A cloud that does not answer, as an observation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Silence {
+    pub code: Code,
+    /// What was asked and what came back, without secrets.
+    pub why: String,
+}
+
+impl Silence {
+    /// A failed request as an observation. While the outcome of a call is not known it remains an error: the evidence of
+    /// the call must not be dropped before its result was seen.
+    pub fn observed(self, meta: &ObjectMeta) -> Result<Self, ObserveError> {
+        if has_open_intents(meta) { Err(self.error()) } else { Ok(self) }
+    }
+
+    pub fn error(self) -> ObserveError {
+        ObserveError::outside(self.code, self.why)
+    }
+}
+
+/// Reports a cloud that does not answer. What was provisioned is as it was last seen; what is being made or deleted waits.
+pub fn silent<C: Controller<Kind: Infrastructure>>(
+    look: &Look<C>,
+    decision: &mut Decision<C>,
+    silence: &Silence,
+) {
+    const REASON: &str = "Unreachable";
+    let message = format!("{}: {}", silence.code, silence.why);
+    decision.wait(Wait::on(REASON, message.as_str()).code(silence.code)).again_in(SILENT);
+    if look.object.provisioned() == Some(true) && !look.object.metadata().is_deleting() {
+        return cloud_is_silent(look, decision.object.conditions_mut(), REASON, &message);
+    }
+    ready(look, decision, False, REASON, message);
+}
+
+/// The cloud answered.
+pub fn answers<C: Controller<Kind: Infrastructure>>(decision: &mut Decision<C>) {
+    decision.object.conditions_mut().retain(|condition| condition.kind != CLOUD_REACHABLE);
 }
 
 /// What must exist before a machine is created: a reason and a message.

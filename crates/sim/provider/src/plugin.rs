@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::machine::{CPUS, MEMORY_MIB, SCHEME};
+use crate::machine::{CPUS, MEMORY_MIB, SCHEME, SITE};
 use crate::{SimClusters, SimMachinePools, SimMachineTemplates, SimMachines, code, definitions, rules};
 
 /// Provides simulated machines if a flag enables them.
@@ -110,8 +110,10 @@ impl ConsoleReader for Simulated {
             Arg::new("simulator_url")
                 .long("simulator-url")
                 .value_name("URL")
-                .default_value("http://127.0.0.1:7480")
-                .help("Address of the `capstan sim site` that runs the machine, if it is a simulated one"),
+                .help(
+                    "Address of the `capstan sim site` that runs the machine, if it is a simulated one; by default the one \
+                     that its server uses",
+                ),
         )
     }
 
@@ -123,11 +125,18 @@ impl ConsoleReader for Simulated {
         matches: &'a ArgMatches,
     ) -> BoxFuture<'a, Result<String, ProviderError>> {
         Box::pin(async move {
-            let url = matches.get_one::<String>("simulator_url").map_or("", String::as_str);
             let provider_id = object["spec"]["providerID"].as_str();
             let Some(id) = provider_id.and_then(|id| id.strip_prefix(SCHEME)) else {
                 return Err(ProviderError::new(format!(
                     "machine {machine} has printed nothing yet: it was not switched on"
+                )));
+            };
+            let flag = matches.get_one::<String>("simulator_url").map(String::as_str);
+            // No default: whatever listens there may be a stranger's.
+            let Some(url) = flag.or_else(|| object["metadata"]["annotations"][SITE].as_str()) else {
+                return Err(ProviderError::new(format!(
+                    "machine {machine} is in the memory of its server, which runs with --simulator: its last line is in \
+                     `capstan why`. If a `capstan sim site` runs it, give its address with --simulator-url"
                 )));
             };
             let remote =
@@ -136,10 +145,7 @@ impl ConsoleReader for Simulated {
                 Ok(Some(text)) => Ok(text),
                 Ok(None) => Err(ProviderError::new(format!("the site at {url} does not know machine {id}"))),
                 Err(error) => Err(ProviderError::caused_by(
-                    format!(
-                        "no `capstan sim site` answers at {url}: give its address with --simulator-url. Machines of a server \
-                         that runs with --simulator are in its memory alone; their last line is in `capstan why`"
-                    ),
+                    format!("no `capstan sim site` answers at {url}: give its address with --simulator-url"),
                     error,
                 )),
             }
@@ -150,6 +156,8 @@ impl ConsoleReader for Simulated {
 /// The site of the simulated machines, until it is dropped.
 struct Running {
     site: SiteHandle,
+    /// Address of a site in another process.
+    url: Option<String>,
     /// Connects to clusters of a site in this process.
     local: Option<(Arc<dyn Dial>, u16)>,
     /// Serves clusters of a site in this process.
@@ -166,21 +174,21 @@ impl Running {
                 ProviderError::caused_by("start it first, with `capstan sim site`", error)
             };
             remote.check().await.map_err(absent)?;
-            return Ok(Self { site: remote.into(), local: None, server: None });
+            return Ok(Self { site: remote.into(), url: Some(url.clone()), local: None, server: None });
         }
         let pace = Delays::new(flags.simulator_instant, flags.simulator_heartbeat);
         let (site, listener) = open(env, flags.simulator_port, pace, "--simulator-port").await?;
         let local = (site.dial(), listener.local_addr()?.port());
         let served = site.clone();
         let server = tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
-        Ok(Self { site: site.into(), local: Some(local), server: Some(server) })
+        Ok(Self { site: site.into(), url: None, local: Some(local), server: Some(server) })
     }
 }
 
 impl RunningProvider for Running {
     fn add_controllers(&self, runtime: &mut Runtime) {
         runtime.add(SimClusters::new(self.site.clone()));
-        runtime.add(SimMachines::new(self.site.clone()));
+        runtime.add(SimMachines::new(self.site.clone()).at(self.url.clone()));
         runtime.add(SimMachinePools);
         runtime.add(SimMachineTemplates);
     }

@@ -1,6 +1,7 @@
 //! Errors of a site as errors of a controller.
 
 use capstan_controller::{ObserveError, Outcome};
+use capstan_provider_kit::decisions::Silence;
 use capstan_sim_site::SiteCallError;
 
 use crate::code;
@@ -8,6 +9,11 @@ use crate::code;
 /// The state of the site is unknown.
 pub(crate) fn observe_error(error: SiteCallError) -> ObserveError {
     ObserveError::outside(code::SITE, error.to_string())
+}
+
+/// The same as an observation.
+pub(crate) fn silence(error: &SiteCallError) -> Silence {
+    Silence { code: code::SITE, why: error.to_string() }
 }
 
 /// The outcome of a failed call; a lost response is looked up later.

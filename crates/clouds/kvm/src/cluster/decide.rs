@@ -29,6 +29,10 @@ fn keep(look: &Look<KVMClusters>, decision: &mut Decision) {
     };
     decision.add_finalizer(FINALIZER);
     decision.object.metadata.annotations.insert(NETWORK.to_owned(), name);
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
+    decisions::answers(decision);
     let Some(held) = look.seen.network.as_ref().filter(|network| network.complete) else {
         // Invalid values were rejected at admission.
         let subnet = look.object.spec.network.cidr.parse().ok();
@@ -52,6 +56,9 @@ fn keep(look: &Look<KVMClusters>, decision: &mut Decision) {
 }
 
 fn delete(look: &Look<KVMClusters>, decision: &mut Decision) {
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
     let network = look.seen.network.as_ref().and_then(|_| Id::try_from(network_of(&look.object)).ok());
     let remove = network.map(|network| NetworkCall::Remove { network });
     let kept = ("the network", &look.seen.members.machines[..]);

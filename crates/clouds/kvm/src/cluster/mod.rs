@@ -18,6 +18,7 @@ use capstan_controller::{
     Call, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::Object;
+use capstan_provider_kit::decisions::{CLOUD_REACHABLE, Silence};
 use capstan_provider_kit::{ClusterMembers, mark, watch_cluster};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,8 @@ pub struct Seen {
     /// Its Cluster and its machines.
     pub members: ClusterMembers,
     pub network: Option<Network>,
+    /// The host does not answer: whether there is a network is not known.
+    pub silence: Option<Silence>,
 }
 
 /// Keeps a KVMCluster until its network is removed.
@@ -46,6 +49,12 @@ pub struct KVMClusters {
 impl KVMClusters {
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self { backend }
+    }
+
+    async fn look_up(&self, id: Id) -> Result<Option<Network>, Silence> {
+        let found = self.blocking(move |backend| backend.network(&id)).await;
+        let unread = |why: String| Silence { code: code::HOST, why };
+        found.map_err(unread)?.map_err(|error| unread(error.to_string()))
     }
 
     /// Runs a blocking backend call.
@@ -127,7 +136,7 @@ impl Controller for KVMClusters {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[condition::READY, condition::PAUSED]
+        &[condition::READY, condition::PAUSED, CLOUD_REACHABLE]
     }
 
     fn paused(&self, object: &KVMCluster, view: &View) -> Result<Option<String>, ObserveError> {
@@ -137,11 +146,12 @@ impl Controller for KVMClusters {
 
     async fn observe(&self, object: &Arc<KVMCluster>, view: &View) -> Result<Seen, ObserveError> {
         let members = ClusterMembers::observe::<KVMMachine>(&object.metadata, view)?;
-        let mut seen = Seen { members, network: None };
+        let mut seen = Seen { members, ..Seen::default() };
         if let Ok(id) = Id::try_from(network_of(object)) {
-            let found = self.blocking(move |backend| backend.network(&id)).await;
-            let unread = |why: String| ObserveError::outside(code::HOST, why);
-            seen.network = found.map_err(unread)?.map_err(|error| unread(error.to_string()))?;
+            match self.look_up(id).await {
+                Ok(network) => seen.network = network,
+                Err(silence) => seen.silence = Some(silence.observed(&object.metadata)?),
+            }
         }
         Ok(seen)
     }
@@ -170,10 +180,7 @@ impl Controller for KVMClusters {
         _: &Arc<KVMCluster>,
         _: &View,
     ) -> Result<Resolution, ObserveError> {
-        let id = intent.call.network().clone();
-        let found = self.blocking(move |backend| backend.network(&id)).await;
-        let unread = |why: String| ObserveError::outside(code::HOST, why);
-        let found = found.map_err(unread)?.map_err(|error| unread(error.to_string()))?;
+        let found = self.look_up(intent.call.network().clone()).await.map_err(Silence::error)?;
         let happened = match intent.call {
             NetworkCall::Remove { .. } => found.is_none(),
             _ => found.is_some_and(|network| network.complete),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::{APIEndpoint, Cluster};
 use capstan_controller::Decision;
-use capstan_object::ObjectMeta;
+use capstan_object::{Conditions as _, ObjectMeta};
 use capstan_provider_kit::ClusterMembers;
+use capstan_provider_kit::decisions::{CLOUD_REACHABLE, Silence};
 use capstan_provider_kit::testing::{calls, deleted, look, ready};
 
 use super::decide::decide;
@@ -37,7 +38,7 @@ fn network(complete: bool) -> Network {
 
 fn seen(network: Option<Network>) -> Seen {
     let cluster = Some(Arc::new(Cluster::default()));
-    Seen { members: ClusterMembers { cluster, ..ClusterMembers::default() }, network }
+    Seen { members: ClusterMembers { cluster, ..ClusterMembers::default() }, network, silence: None }
 }
 
 fn decided(object: KVMCluster, seen: Seen) -> Decision<KVMClusters> {
@@ -80,10 +81,28 @@ fn the_endpoint_is_the_load_balancer_of_the_control_plane() {
 fn a_network_is_removed_after_its_machines() {
     let deleted = deleted(object());
     let members = ClusterMembers { machines: vec!["m".to_owned()], ..ClusterMembers::default() };
-    let with = Seen { members, network: Some(network(true)) };
+    let with = Seen { members, network: Some(network(true)), silence: None };
     let decision = decided(deleted.clone(), with);
     assert_eq!((calls(&decision), decision.waits[0].reason.as_str()), (vec![], "WaitingForMachines"));
     let decision = decided(deleted.clone(), Seen { network: Some(network(false)), ..Seen::default() });
     assert_eq!(calls(&decision), [NetworkCall::Remove { network: id() }]);
     assert!(decided(deleted, Seen::default()).object.metadata.finalizers.is_empty());
+}
+
+#[test]
+fn a_host_that_does_not_answer_leaves_a_network_as_it_was_last_seen() {
+    let silence = || Silence { code: crate::code::HOST, why: "its directory cannot be read".to_owned() };
+    let unknown = || Seen { silence: Some(silence()), ..seen(None) };
+    let made = decided(object(), seen(Some(network(true)))).object;
+    let decision = decided(made, unknown());
+    let reported =
+        decision.object.status.conditions.condition(CLOUD_REACHABLE).cloned().expect("a condition");
+    assert!(reported.message.starts_with("E-KVM-HOST: its directory cannot be read"), "{reported:?}");
+    assert!(ready(&decision).is_true(), "as last seen");
+    assert_eq!(calls(&decision), []);
+    for object in [object(), deleted(object())] {
+        let decision = decided(object, unknown());
+        assert_eq!((ready(&decision).reason.as_str(), calls(&decision)), ("Unreachable", vec![]));
+        assert_eq!(decision.object.metadata.finalizers, [FINALIZER]);
+    }
 }

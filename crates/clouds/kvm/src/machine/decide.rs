@@ -35,6 +35,10 @@ fn keep(look: &Look<KVMMachines>, machine: &Machine, cluster: &Cluster, decision
         }
     };
     decision.add_finalizer(FINALIZER);
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
+    decisions::answers(decision);
     let created = |call: &MachineCall| matches!(call, MachineCall::Create { id: made, .. } if *made == id);
     // A move or a restore may drop the status. The Machine has a provider id once its infrastructure was provisioned; the
     // object's own is written before the machine is created and proves nothing.
@@ -92,6 +96,9 @@ fn instance_state(instance: &Instance) -> decisions::Instance {
 }
 
 fn delete(look: &Look<KVMMachines>, decision: &mut Decision) {
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
     let there = look.seen.instance.as_ref();
     let destroy = there.map(|instance| MachineCall::Destroy { id: instance.id.clone() });
     decisions::delete_object(look, decision, FINALIZER, destroy);

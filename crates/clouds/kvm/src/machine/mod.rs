@@ -23,6 +23,7 @@ use capstan_controller::{
     Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::Object;
+use capstan_provider_kit::decisions::{CLOUD_REACHABLE, Silence};
 use capstan_provider_kit::{cluster_of_machine, watch_machine};
 
 use crate::backend::{Backend, BackendError, Id, Instance};
@@ -48,10 +49,10 @@ impl KVMMachines {
         Self { backend }
     }
 
-    async fn look_up(&self, id: &Id) -> Result<Option<Instance>, ObserveError> {
+    async fn look_up(&self, id: &Id) -> Result<Option<Instance>, Silence> {
         let (backend, id) = (self.backend.clone(), id.clone());
         let found = tokio::task::spawn_blocking(move || backend.machine(&id)).await;
-        let unread = |why: String| ObserveError::outside(code::HOST, why);
+        let unread = |why: String| Silence { code: code::HOST, why };
         found.map_err(|error| unread(error.to_string()))?.map_err(|error| unread(error.to_string()))
     }
 }
@@ -74,7 +75,7 @@ impl Controller for KVMMachines {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[condition::READY, condition::PAUSED]
+        &[condition::READY, condition::PAUSED, CLOUD_REACHABLE]
     }
 
     fn paused(&self, object: &KVMMachine, view: &View) -> Result<Option<String>, ObserveError> {
@@ -85,7 +86,10 @@ impl Controller for KVMMachines {
     async fn observe(&self, object: &Arc<KVMMachine>, view: &View) -> Result<Seen, ObserveError> {
         let mut seen = observe::observe(object, view)?;
         if let Ok(id) = id_of(object) {
-            seen.instance = self.look_up(&id).await?;
+            match self.look_up(&id).await {
+                Ok(instance) => seen.instance = instance,
+                Err(silence) => seen.silence = Some(silence.observed(&object.metadata)?),
+            }
         }
         observe::boot_data(object, &mut seen, view).await;
         Ok(seen)
@@ -105,7 +109,7 @@ impl Controller for KVMMachines {
         _: &Arc<KVMMachine>,
         _: &View,
     ) -> Result<Resolution, ObserveError> {
-        let there = self.look_up(intent.call.id()).await?;
+        let there = self.look_up(intent.call.id()).await.map_err(Silence::error)?;
         let happened = match &intent.call {
             // A record without a process is an unfinished machine: its creation continues.
             MachineCall::Create { .. } => {

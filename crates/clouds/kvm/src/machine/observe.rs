@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{ObserveError, View};
+use capstan_provider_kit::decisions::Silence;
 use capstan_provider_kit::{BootData, BootDataError, cluster_of_machine, infrastructure_of_cluster};
 
 use super::prerequisites;
@@ -21,6 +22,8 @@ pub struct Seen {
     pub network: Option<Id>,
     /// The machine on this host.
     pub instance: Option<Instance>,
+    /// The host does not answer: whether there is a machine is not known.
+    pub silence: Option<Silence>,
     /// The boot data; `None` while no machine is to be created.
     pub boot_data: Option<Result<BootData, BootDataError>>,
 }
@@ -36,8 +39,7 @@ pub(super) fn observe(object: &KVMMachine, view: &View) -> Result<Seen, ObserveE
         machine: owners::of::<Machine>(&object.metadata, view)?,
         network: infrastructure.and_then(|it| cluster::network_of(&it).try_into().ok()),
         cluster,
-        instance: None,
-        boot_data: None,
+        ..Seen::default()
     })
 }
 
@@ -47,6 +49,7 @@ pub(super) async fn boot_data(object: &KVMMachine, seen: &mut Seen, view: &View)
     let made = runs || object.status.initialization.provisioned == Some(true);
     if let (Some(machine), Some(cluster)) = (&seen.machine, &seen.cluster)
         && !made
+        && seen.silence.is_none()
         && !object.metadata.is_deleting()
         && prerequisites::waits(seen, machine, cluster).is_none()
     {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::{Machine, MachineAddressType};
 use capstan_controller::{Concluded, Look};
-use capstan_object::{ConditionStatus, ObjectMeta};
+use capstan_object::{ConditionStatus, Conditions as _, ObjectMeta};
+use capstan_provider_kit::decisions::{CLOUD_REACHABLE, Silence};
 use capstan_provider_kit::testing::{calls, cluster, deleted, look, machine, ready};
 use capstan_provider_kit::{BootData, BootDataError, BootDataRef};
 use serde_json::{Value, json};
@@ -53,6 +54,7 @@ fn seen(instance: Option<Instance>) -> Seen {
         network,
         instance,
         boot_data,
+        silence: None,
     }
 }
 
@@ -232,4 +234,19 @@ fn an_invalid_provider_id_never_reaches_the_host() {
     strange.spec.provider_id = "kvm:///../../etc".to_owned();
     let decision = decide(&look(strange, seen(None)));
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "NoIdentity"));
+}
+
+#[test]
+fn a_host_that_does_not_answer_leaves_a_machine_as_it_was_last_seen() {
+    let silence = || Silence { code: crate::code::HOST, why: "its directory cannot be read".to_owned() };
+    let unknown = || Seen { silence: Some(silence()), boot_data: None, ..seen(None) };
+    let running = decide(&look(made(), seen(Some(instance(Phase::Booted))))).object;
+    let decision = decide(&look(running, unknown()));
+    assert!(ready(&decision).is_true(), "as last seen");
+    assert!(decision.object.status.conditions.condition(CLOUD_REACHABLE).is_some());
+    for object in [object(), deleted(made())] {
+        let decision = decide(&look(object, unknown()));
+        assert_eq!((ready(&decision).reason.as_str(), calls(&decision)), ("Unreachable", vec![]));
+        assert_eq!(decision.object.metadata.finalizers, [FINALIZER], "nothing is concluded");
+    }
 }

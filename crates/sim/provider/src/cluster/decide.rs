@@ -18,6 +18,10 @@ pub(super) fn decide(look: &Look<SimClusters>) -> Decision {
 fn keep(look: &Look<SimClusters>, decision: &mut Decision) {
     let balancer = balancer_of(&look.object.key());
     decision.add_finalizer(FINALIZER);
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
+    decisions::answers(decision);
     let Some(held) = &look.seen.balancer else {
         decision.call(BalancerCall::Allocate { balancer });
         return;
@@ -38,6 +42,9 @@ fn endpoint(balancer: &Balancer) -> APIEndpoint {
 }
 
 fn delete(look: &Look<SimClusters>, decision: &mut Decision) {
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
     let balancer = balancer_of(&look.object.key());
     let release = look.seen.balancer.as_ref().map(|_| BalancerCall::Release { balancer });
     let kept = ("the load balancer", &look.seen.members.machines[..]);

@@ -19,6 +19,7 @@ use capstan_controller::{
     Call, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object};
+use capstan_provider_kit::decisions::CLOUD_REACHABLE;
 use capstan_provider_kit::watch_cluster;
 use capstan_sim_site::SiteHandle;
 use serde::{Deserialize, Serialize};
@@ -100,7 +101,7 @@ impl Controller for SimClusters {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[condition::READY, condition::PAUSED]
+        &[condition::READY, condition::PAUSED, CLOUD_REACHABLE]
     }
 
     fn paused(&self, object: &SimCluster, view: &View) -> Result<Option<String>, ObserveError> {

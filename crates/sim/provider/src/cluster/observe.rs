@@ -4,6 +4,7 @@ use capstan_controller::{ObserveError, View};
 use capstan_guest::Balancer;
 use capstan_object::Object;
 use capstan_provider_kit::ClusterMembers;
+use capstan_provider_kit::decisions::Silence;
 use capstan_sim_site::SiteHandle;
 
 use super::balancer_of;
@@ -16,6 +17,8 @@ pub struct Seen {
     /// Its Cluster and its machines.
     pub members: ClusterMembers,
     pub balancer: Option<Balancer>,
+    /// The site does not answer: whether there is a load balancer is not known.
+    pub silence: Option<Silence>,
 }
 
 pub(super) async fn observe(
@@ -23,8 +26,12 @@ pub(super) async fn observe(
     view: &View,
     site: &SiteHandle,
 ) -> Result<Seen, ObserveError> {
-    Ok(Seen {
-        balancer: site.balancer(&balancer_of(&object.key())).await.map_err(site::observe_error)?,
-        members: ClusterMembers::observe::<SimMachine>(&object.metadata, view)?,
+    let members = ClusterMembers::observe::<SimMachine>(&object.metadata, view)?;
+    Ok(match site.balancer(&balancer_of(&object.key())).await {
+        Ok(balancer) => Seen { members, balancer, silence: None },
+        Err(error) => {
+            let silence = Some(site::silence(&error).observed(&object.metadata)?);
+            Seen { members, balancer: None, silence }
+        }
     })
 }

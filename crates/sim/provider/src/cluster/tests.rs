@@ -9,6 +9,7 @@ use capstan_controller::Look;
 use capstan_guest::Balancer;
 use capstan_object::{Conditions, ObjectMeta};
 use capstan_provider_kit::ClusterMembers;
+use capstan_provider_kit::decisions::{CLOUD_REACHABLE, Silence};
 use capstan_provider_kit::testing::{calls, deleted, look};
 
 use super::decide::decide;
@@ -42,6 +43,7 @@ fn seen(balancer: Option<&[u8]>, machines: &[u8]) -> Seen {
             control_plane: members(machines),
         },
         balancer: balancer.map(|held| Balancer { endpoint, members: members(held) }),
+        silence: None,
     }
 }
 
@@ -119,4 +121,18 @@ fn a_paused_cluster_reports_it_and_keeps_its_members() {
     assert!(decision.effects.is_empty());
     assert!(decision.object.status.conditions.is_condition_true("Paused"));
     assert!(decision.object.status.conditions.condition("Ready").is_none());
+}
+
+#[test]
+fn a_site_that_does_not_answer_leaves_the_cluster_as_it_was_last_seen() {
+    let silence = Silence { code: crate::code::SITE, why: "the site does not answer".to_owned() };
+    let unknown = || Seen { silence: Some(silence.clone()), ..seen(None, &[4]) };
+    let provisioned = decide(&look(placed(), seen(Some(&[4]), &[4]))).object;
+    let decision = decide(&look(provisioned, unknown()));
+    let conditions = &decision.object.status.conditions;
+    assert!(conditions.is_condition_true("Ready"), "{conditions:?}");
+    assert!(conditions.condition(CLOUD_REACHABLE).is_some_and(|it| it.message.starts_with("E-SIM-SITE: ")));
+    assert_eq!(calls(&decision), [], "nothing is allocated a second time");
+    let going = decide(&look(deleted(placed()), Seen { silence: Some(silence.clone()), ..seen(None, &[]) }));
+    assert_eq!(going.object.metadata.finalizers, [FINALIZER]);
 }

@@ -7,7 +7,7 @@ use capstan_provider_kit::decisions::{self, Found, Instance, InstancePhase, Mach
 use capstan_provider_kit::{Infrastructure, decide_machine};
 
 use super::mark::is_ours;
-use super::{FINALIZER, MachineCall, Order, SCHEME, SimMachines, id_of};
+use super::{FINALIZER, MachineCall, Order, SCHEME, SITE, SimMachines, id_of};
 use crate::code;
 
 type Decision = capstan_controller::Decision<SimMachines>;
@@ -22,6 +22,15 @@ pub(super) fn decide(look: &Look<SimMachines>) -> Decision {
 
 fn keep(look: &Look<SimMachines>, machine: &Machine, cluster: &Cluster, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
+    let annotations = &mut decision.object.metadata.annotations;
+    match &look.seen.url {
+        Some(url) => drop(annotations.insert(SITE.to_owned(), url.to_string())),
+        None => drop(annotations.remove(SITE)),
+    }
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
+    decisions::answers(decision);
     let found = match &look.seen.vm {
         Some(vm) if !is_ours(vm) => Found::Foreign { id: vm.id.clone() },
         Some(vm) => {
@@ -72,6 +81,9 @@ fn instance(vm: &Vm) -> Instance {
 
 /// A machine without our mark is foreign and stays.
 fn delete(look: &Look<SimMachines>, decision: &mut Decision) {
+    if let Some(silence) = &look.seen.silence {
+        return decisions::silent(look, decision, silence);
+    }
     let ours = look.seen.vm.as_ref().filter(|vm| is_ours(vm));
     let destroy = ours.map(|vm| MachineCall::Destroy { id: vm.id.clone() });
     decisions::delete_object(look, decision, FINALIZER, destroy);

@@ -24,6 +24,7 @@ use capstan_controller::{
     Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object};
+use capstan_provider_kit::decisions::CLOUD_REACHABLE;
 use capstan_provider_kit::{cluster_of_machine, watch_machine};
 use capstan_sim_site::SiteHandle;
 
@@ -43,8 +44,12 @@ pub const FINALIZER: &str = "simmachine.infrastructure.cluster.x-k8s.io";
 /// Scheme of provider ids.
 pub(crate) const SCHEME: &str = "sim://";
 
+/// Annotation of machines in a site of another process: its address, for `capstan console`.
+pub(crate) const SITE: &str = "infrastructure.cluster.x-k8s.io/sim-site";
+
 pub struct SimMachines {
     site: SiteHandle,
+    url: Option<Arc<str>>,
     follower: Follower,
 }
 
@@ -52,7 +57,13 @@ impl SimMachines {
     pub fn new(site: impl Into<SiteHandle>) -> Self {
         let site = site.into();
         let follower = Follower::new(site.clone());
-        Self { site, follower }
+        Self { site, url: None, follower }
+    }
+
+    /// With the address of the site, if it is in another process.
+    #[must_use]
+    pub fn at(self, url: Option<String>) -> Self {
+        Self { url: url.map(Into::into), ..self }
     }
 }
 
@@ -77,7 +88,7 @@ impl Controller for SimMachines {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[condition::READY, condition::PAUSED]
+        &[condition::READY, condition::PAUSED, CLOUD_REACHABLE]
     }
 
     fn paused(&self, object: &SimMachine, view: &View) -> Result<Option<String>, ObserveError> {
@@ -87,7 +98,8 @@ impl Controller for SimMachines {
 
     async fn observe(&self, object: &Arc<SimMachine>, view: &View) -> Result<Seen, ObserveError> {
         self.follower.follow(&id_of(object), &object.key(), || view.wake());
-        observe::observe(object, view, &self.site).await
+        let seen = observe::observe(object, view, &self.site).await?;
+        Ok(Seen { url: self.url.clone(), ..seen })
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {

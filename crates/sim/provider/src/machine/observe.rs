@@ -6,7 +6,7 @@ use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, MachinePool};
 use capstan_controller::{ObserveError, View};
 use capstan_guest::vm::Vm;
-use capstan_provider_kit::decisions::waits_for;
+use capstan_provider_kit::decisions::{Silence, waits_for};
 use capstan_provider_kit::{BootData, BootDataError, cluster_of_machine};
 use capstan_sim_site::SiteHandle;
 
@@ -23,6 +23,10 @@ pub struct Seen {
     pub cluster: Option<Arc<Cluster>>,
     /// The machine in the site.
     pub vm: Option<Vm>,
+    /// The site does not answer: whether there is a machine is not known.
+    pub silence: Option<Silence>,
+    /// Address of the site, if it is in another process.
+    pub url: Option<Arc<str>>,
     /// The boot data; `None` while no machine is to be created.
     pub boot_data: Option<Result<BootData, BootDataError>>,
 }
@@ -47,10 +51,14 @@ pub(super) async fn observe(
     let mut seen = Seen {
         machine: machine_of(object, view)?,
         cluster: cluster_of_machine(&object.metadata, view)?,
-        vm: site.vm(&id_of(object)).await.map_err(site::observe_error)?,
-        boot_data: None,
+        ..Seen::default()
     };
-    let unmade = seen.vm.is_none() && object.status.initialization.provisioned != Some(true);
+    match site.vm(&id_of(object)).await {
+        Ok(vm) => seen.vm = vm,
+        Err(error) => seen.silence = Some(site::silence(&error).observed(&object.metadata)?),
+    }
+    let unmade =
+        seen.vm.is_none() && seen.silence.is_none() && object.status.initialization.provisioned != Some(true);
     if let (Some(machine), Some(cluster)) = (&seen.machine, &seen.cluster)
         && unmade
         && !object.metadata.is_deleting()

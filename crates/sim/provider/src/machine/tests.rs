@@ -5,15 +5,16 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
-use capstan_controller::{Concluded, Look};
+use capstan_controller::{Concluded, INTENTS, Look};
 use capstan_guest::vm::{Phase, Vm};
-use capstan_object::ObjectMeta;
+use capstan_object::{Conditions as _, ObjectMeta};
+use capstan_provider_kit::decisions::{CLOUD_REACHABLE, Silence};
 use capstan_provider_kit::testing::{calls, cluster, deleted, look, machine as owner, ready};
 use capstan_provider_kit::{BootData, BootDataError, BootDataRef};
 use serde_json::{Value, json};
 
 use super::decide::decide;
-use super::{FINALIZER, MACHINE_TAG, MachineCall, Seen, SimMachines};
+use super::{FINALIZER, MACHINE_TAG, MachineCall, SITE, Seen, SimMachines};
 use crate::types::SimMachine;
 
 const ID: &str = "ns/m/u";
@@ -45,7 +46,13 @@ fn vm(phase: Phase) -> Vm {
 
 fn seen(vm: Option<Vm>) -> Seen {
     let boot_data = Some(Ok(BootData { reference: boot_data(), ignition: false }));
-    Seen { machine: Some(Arc::new(owner())), cluster: Some(Arc::new(cluster())), vm, boot_data }
+    Seen {
+        machine: Some(Arc::new(owner())),
+        cluster: Some(Arc::new(cluster())),
+        vm,
+        boot_data,
+        ..Seen::default()
+    }
 }
 
 fn boot_data() -> BootDataRef {
@@ -104,12 +111,8 @@ fn a_machine_waits_with_a_reason_until_its_dependencies_exist() {
         ("no control plane", empty, uninitialised.clone(), "WaitingForControlPlaneInitialized"),
         ("the first of the control plane", first, uninitialised, "WaitingForBootstrapData"),
     ] {
-        let seen = Seen {
-            machine: Some(Arc::new(machine)),
-            cluster: Some(Arc::new(cluster)),
-            vm: None,
-            boot_data: None,
-        };
+        let seen =
+            Seen { machine: Some(Arc::new(machine)), cluster: Some(Arc::new(cluster)), ..Seen::default() };
         let decision = decide(&look(object(), seen));
         assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], reason), "{what}");
         assert_eq!(decision.waits[0].reason, reason, "{what}");
@@ -201,4 +204,48 @@ fn a_moved_machine_keeps_its_id() {
     moved.metadata.uid = "another".to_owned();
     let decision = decide(&look(deleted(moved), seen(Some(vm(Phase::Booted)))));
     assert_eq!(calls(&decision), [MachineCall::Destroy { id: ID.to_owned() }]);
+}
+
+#[test]
+fn a_site_that_does_not_answer_leaves_a_machine_as_it_was_last_seen() {
+    let silence =
+        || Silence { code: crate::code::SITE, why: "the site at http://s does not answer: refused".into() };
+    let unknown = || Seen { silence: Some(silence()), boot_data: None, ..seen(None) };
+    let running = decide(&look(made(), seen(Some(vm(Phase::Booted))))).object;
+    let decision = decide(&look(running.clone(), unknown()));
+    let reported =
+        decision.object.status.conditions.condition(CLOUD_REACHABLE).cloned().expect("a condition");
+    assert!(reported.message.starts_with("E-SIM-SITE: the site at http://s does not answer"), "{reported:?}");
+    assert!(ready(&decision).is_true(), "as last seen");
+    assert_eq!((calls(&decision), &decision.object.status.addresses), (vec![], &running.status.addresses));
+    let again = decide(&look(decision.object, seen(Some(vm(Phase::Booted)))));
+    assert_eq!(again.object.status.conditions.condition(CLOUD_REACHABLE), None);
+
+    for object in [object(), deleted(made())] {
+        let decision = decide(&look(object, unknown()));
+        assert_eq!(ready(&decision).reason, "Unreachable");
+        assert_eq!(
+            (calls(&decision), decision.object.metadata.finalizers.len()),
+            (vec![], 1),
+            "nothing is concluded"
+        );
+    }
+}
+
+#[test]
+fn a_silent_site_is_an_error_while_the_outcome_of_a_call_is_open() {
+    let silence = Silence { code: crate::code::SITE, why: "refused".into() };
+    let mut meta = object().metadata;
+    assert!(silence.clone().observed(&meta).is_ok());
+    meta.annotations.insert(format!("{INTENTS}simmachine"), "[{}]".to_owned());
+    assert!(silence.observed(&meta).is_err());
+}
+
+#[test]
+fn the_address_of_a_site_in_another_process_is_on_its_machines() {
+    let at = |url: Option<&str>| Seen { url: url.map(Into::into), ..seen(Some(vm(Phase::Booted))) };
+    let object = decide(&look(made(), at(Some("http://site:1")))).object;
+    assert_eq!(object.metadata.annotations[SITE], "http://site:1");
+    let moved = decide(&look(object, at(None))).object;
+    assert_eq!(moved.metadata.annotations.get(SITE), None);
 }
