@@ -97,14 +97,3 @@ impl ControlPlane {
         Change { kind: self.kind.clone(), name: self.name().to_owned(), what, patch: json!({"spec": spec}) }
     }
 }
-
-/// Refuses a cluster with a topology: its controller would revert changes of the parts.
-pub fn refuse_topology(cluster: &Cluster) -> Result<()> {
-    if !cluster.spec.topology.version.is_empty() {
-        bail!(
-            "cluster {} uses a ClusterClass: change spec.topology of the Cluster instead",
-            cluster.metadata().name
-        );
-    }
-    Ok(())
-}

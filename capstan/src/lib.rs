@@ -54,12 +54,14 @@ mod sim;
 mod store;
 mod systemd;
 mod top;
+mod topology;
 mod traces;
 mod up;
 mod upgrade;
 mod version;
 mod versions;
 mod wait;
+mod workers;
 
 pub use cli::run;
 pub use providers::providers;

@@ -1,18 +1,18 @@
 //! `capstan scale`.
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use capstan_capi_types::core::{Cluster, MachineDeployment};
-use capstan_controller::{KindName, ListOptions};
-use capstan_object::Object as _;
+use anyhow::{Context as _, Result, bail};
+use capstan_capi_types::core::Cluster;
 use serde_json::json;
 
-use crate::change::{Change, ControlPlane, apply_changes, refuse_topology};
-use crate::connection::{ConnectionArgs, Management, missing};
+use crate::change::{Change, ControlPlane, apply_changes};
+use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
 use crate::output::{ActionReport, OutputArgs, eprint_line};
 use crate::plan;
 use crate::plugins::Plugins;
+use crate::topology;
 use crate::wait::{Goal, WaitArgs};
+use crate::workers::{self, WorkerGroup};
 
 /// Arguments of `capstan scale`.
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub struct Args {
     /// Machines of the control plane; an odd number
     #[arg(long, value_name = "N")]
     control_plane: Option<u32>,
-    /// Machines of a MachineDeployment, named in full or without the prefix CLUSTER-
+    /// Machines of a MachineDeployment or MachinePool, named in full or without the prefix CLUSTER-
     #[arg(long, value_name = "NAME=N", value_parser = named_count)]
     workers: Vec<(String, u32)>,
     /// Validate the change on the server, print the plan and change nothing
@@ -49,22 +49,16 @@ fn named_count(text: &str) -> Result<(String, u32), String> {
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     args.connection.run(plugins, async |management| {
         let cluster: Cluster = management.find(&args.cluster).await?;
-        refuse_topology(&cluster)?;
+        topology::refuse(&cluster, |cluster| topology::scale(cluster, args.control_plane, &args.workers))?;
         let mut changes = Vec::new();
         if let Some(count) = args.control_plane {
             let control_plane = ControlPlane::of(&management, &cluster).await?;
             changes.extend(control_plane_change(&control_plane, count)?);
         }
         if !args.workers.is_empty() {
-            let deployments = deployments(&management, &args.cluster).await?;
+            let groups = workers::groups(&management, &args.cluster).await?;
             for (name, count) in &args.workers {
-                changes.extend(worker_change(
-                    &args.cluster,
-                    &management.namespace,
-                    &deployments,
-                    name,
-                    *count,
-                )?);
+                changes.extend(worker_change(&args.cluster, &management.namespace, &groups, name, *count)?);
             }
         }
         let mut report = ActionReport::new(args.output);
@@ -77,12 +71,6 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         apply_changes(&management, &changes, args.dry_run, &mut report).await?;
         args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run, &report).await
     })
-}
-
-pub async fn deployments(management: &Management, cluster: &str) -> Result<Vec<MachineDeployment>> {
-    let all: Vec<MachineDeployment> =
-        management.client.list_all(&management.namespace, &ListOptions::default()).await?;
-    Ok(all.into_iter().filter(|deployment| deployment.spec.cluster_name == cluster).collect())
 }
 
 fn control_plane_change(control_plane: &ControlPlane, count: u32) -> Result<Option<Change>> {
@@ -106,42 +94,26 @@ fn control_plane_change(control_plane: &ControlPlane, count: u32) -> Result<Opti
     Ok((now != u64::from(count)).then(|| control_plane.change(what, json!({"replicas": count}))))
 }
 
-/// A MachineDeployment by its name, in full or without the prefix of the cluster.
-pub fn named_deployment<'a>(
-    cluster: &str,
-    namespace: &str,
-    deployments: &'a [MachineDeployment],
-    name: &str,
-) -> Result<&'a MachineDeployment> {
-    let full_name = format!("{cluster}-{name}");
-    let named = |name: &str| deployments.iter().find(|deployment| deployment.metadata.name == name);
-    named(name).or_else(|| named(&full_name)).ok_or_else(|| {
-        let names: Vec<&str> = deployments.iter().map(|it| it.metadata.name.as_str()).collect();
-        let what = format!("machinedeployment of cluster {cluster}");
-        anyhow!(missing(&what, name, namespace, &names))
-    })
-}
-
 fn worker_change(
     cluster: &str,
     namespace: &str,
-    deployments: &[MachineDeployment],
+    groups: &[WorkerGroup],
     name: &str,
     count: u32,
 ) -> Result<Option<Change>> {
-    let found = named_deployment(cluster, namespace, deployments, name)?;
-    let autoscaled = found.metadata().annotations.keys().find(|key| key.contains("autoscaler-node-group"));
-    if let Some(key) = autoscaled {
+    let what = "machinedeployment or machinepool";
+    let found = workers::named(cluster, namespace, what, groups, |group| &group.name, name)?;
+    if let Some(key) = &found.autoscaled {
         eprint_line(&format!(
-            "warning: an autoscaler manages machinedeployment/{} ({key}) and may change it back",
-            found.metadata.name
+            "warning: an autoscaler manages {} ({key}) and may change it back",
+            found.title()
         ));
     }
-    let now = found.spec.replicas.unwrap_or(1);
+    let now = found.replicas;
     let count = i32::try_from(count).context("too many machines")?;
     Ok((now != count).then(|| Change {
-        kind: KindName::of::<MachineDeployment>(),
-        name: found.metadata.name.clone(),
+        kind: found.kind.clone(),
+        name: found.name.clone(),
         what: format!("replicas {now} → {count}"),
         patch: json!({"spec": {"replicas": count}}),
     }))
@@ -149,6 +121,8 @@ fn worker_change(
 
 #[cfg(test)]
 mod tests {
+    use capstan_capi_types::core::{MachineDeployment, MachinePool};
+    use capstan_controller::KindName;
     use serde_json::Value;
 
     use super::*;
@@ -193,16 +167,25 @@ mod tests {
         let mut deployment = MachineDeployment::default();
         deployment.metadata.name = "quick-workers".to_owned();
         deployment.spec.replicas = Some(1);
-        let all = [deployment];
-        for name in ["quick-workers", "workers"] {
+        let mut pool = MachinePool::default();
+        pool.metadata.name = "quick-pool".to_owned();
+        pool.spec.replicas = Some(2);
+        let all = [WorkerGroup::of_deployment(&deployment), WorkerGroup::of_pool(&pool)];
+        for (name, kind, full, what) in [
+            ("quick-workers", "MachineDeployment", "quick-workers", "replicas 1 → 3"),
+            ("workers", "MachineDeployment", "quick-workers", "replicas 1 → 3"),
+            ("pool", "MachinePool", "quick-pool", "replicas 2 → 3"),
+        ] {
             let change = worker_change("quick", "default", &all, name, 3).expect("found").expect("a change");
-            assert_eq!((change.name.as_str(), change.what.as_str()), ("quick-workers", "replicas 1 → 3"));
+            let found = (change.kind.kind.as_ref(), change.name.as_str(), change.what.as_str());
+            assert_eq!(found, (kind, full, what));
         }
         assert_eq!(worker_change("quick", "default", &all, "workers", 1).expect("found"), None);
         let error = worker_change("quick", "default", &all, "md-1", 1).expect_err("none of that name");
         assert_eq!(
             error.to_string(),
-            "no machinedeployment of cluster quick named md-1 in namespace default; there are: quick-workers"
+            "no machinedeployment or machinepool of cluster quick named md-1 in namespace default; there are: quick-workers, \
+             quick-pool"
         );
     }
 

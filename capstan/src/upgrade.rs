@@ -4,19 +4,20 @@
 //! plane is being upgraded or is older than they are, so the controllers keep the order, not this command.
 
 use anyhow::{Context, Result};
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment};
-use capstan_controller::{KindName, ListOptions};
+use capstan_capi_types::core::{Cluster, Machine};
+use capstan_controller::ListOptions;
 use serde_json::{Value, json};
 
-use crate::change::{Change, ControlPlane, apply_changes, refuse_topology};
+use crate::change::{Change, ControlPlane, apply_changes};
 use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
 use crate::output::{ActionReport, OutputArgs, eprint_line};
 use crate::plan;
 use crate::plugins::Plugins;
-use crate::scale::deployments;
-use crate::versions::{JoinedVersions, parsed};
+use crate::topology;
+use crate::versions::{JoinedVersions, is_initialized, parsed};
 use crate::wait::{Goal, WaitArgs};
+use crate::workers::{self, WorkerGroup};
 
 /// Arguments of `capstan upgrade`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +32,7 @@ pub struct Args {
     /// New machine template of the control plane; needed where an image has one Kubernetes version
     #[arg(long, value_name = "NAME")]
     control_plane_template: Option<String>,
-    /// New machine template of the workers
+    /// New machine template of the workers; those of MachinePools keep their infrastructure
     #[arg(long, value_name = "NAME", conflicts_with = "control_plane_only")]
     worker_template: Option<String>,
     /// Do not upgrade the workers
@@ -52,7 +53,7 @@ pub struct Args {
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     args.connection.run(plugins, async |management| {
         let cluster: Cluster = management.find(&args.cluster).await?;
-        refuse_topology(&cluster)?;
+        topology::refuse(&cluster, |cluster| Ok(vec![topology::upgrade(cluster, &args.to)?]))?;
         if cluster.spec.paused == Some(true) {
             eprint_line(&format!(
                 "cluster {0} is paused: the upgrade starts after `capstan resume {0}`",
@@ -62,7 +63,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         let control_plane = ControlPlane::of(&management, &cluster).await?;
         let workers = match args.control_plane_only {
             true => Vec::new(),
-            false => deployments(&management, &args.cluster).await?,
+            false => workers::groups(&management, &args.cluster).await?,
         };
         let machines = machines(&management, &args.cluster).await?;
         let changes = changes(&control_plane, &workers, &JoinedVersions::of(&machines), args)?;
@@ -86,7 +87,7 @@ async fn machines(management: &Management, cluster: &str) -> Result<Vec<Machine>
 
 fn changes(
     control_plane: &ControlPlane,
-    workers: &[MachineDeployment],
+    workers: &[WorkerGroup],
     joined: &JoinedVersions,
     args: &Args,
 ) -> Result<Vec<Change>> {
@@ -97,7 +98,7 @@ fn changes(
     let title = format!("{}/{}", control_plane.kind.kind, control_plane.name());
     let current = parsed(&now).with_context(|| format!("spec.version of {title}"))?;
     joined
-        .check_control_plane(&current, &to)
+        .check_control_plane(is_initialized(&control_plane.object), &current, &to)
         .with_context(|| format!("{title} cannot go from {now} to {target}"))?;
     let mut changes = Vec::new();
     let template = args.control_plane_template.as_deref();
@@ -108,20 +109,17 @@ fn changes(
         }
         changes.push(control_plane.change(summary(&now, &target, template), spec));
     }
-    for deployment in workers {
-        let name = &deployment.metadata.name;
-        let now = deployment.spec.template.spec.version.clone();
+    for group in workers {
+        let (title, now) = (group.title(), &group.version);
         if now.is_empty() {
-            eprint_line(&format!("machinedeployment/{name} has no version in its spec and is not changed"));
+            eprint_line(&format!("{title} has no version in its spec and is not changed"));
             continue;
         }
-        let own = parsed(&now)
-            .with_context(|| format!("spec.template.spec.version of machinedeployment/{name}"))?;
-        joined
-            .check_workers(name, &own, &to)
-            .with_context(|| format!("machinedeployment/{name} is at {now}"))?;
-        let template = args.worker_template.as_deref();
-        if now == target && template.is_none() {
+        let own = parsed(now).with_context(|| format!("spec.template.spec.version of {title}"))?;
+        joined.check_workers(group, &own, &to).with_context(|| format!("{title} is at {now}"))?;
+        // The infrastructure of a pool is no template.
+        let template = args.worker_template.as_deref().filter(|_| !group.is_pool());
+        if *now == target && template.is_none() {
             continue;
         }
         let mut spec = json!({"version": target});
@@ -129,9 +127,9 @@ fn changes(
             spec["infrastructureRef"] = json!({"name": name});
         }
         changes.push(Change {
-            kind: KindName::of::<MachineDeployment>(),
-            name: name.clone(),
-            what: summary(&now, &target, template),
+            kind: group.kind.clone(),
+            name: group.name.clone(),
+            what: summary(now, &target, template),
             patch: json!({"spec": {"template": {"spec": spec}}}),
         });
     }
@@ -145,7 +143,8 @@ fn summary(from: &str, to: &str, template: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use capstan_capi_types::core::label;
+    use capstan_capi_types::core::{MachineDeployment, MachinePool, label};
+    use capstan_controller::KindName;
     use clap::Parser;
 
     use super::*;
@@ -173,13 +172,13 @@ mod tests {
         machines.extend(workers.iter().map(|version| joined(version, (label::DEPLOYMENT_NAME, "md"))));
         let kind = KindName::namespaced("g", "v1", "KubeadmControlPlane", "p");
         let object = json!({"metadata": {"name": "cp"}, "spec": {"version": control_plane}});
-        let workers: Vec<MachineDeployment> = workers
+        let workers: Vec<WorkerGroup> = workers
             .iter()
             .map(|version| {
                 let mut deployment = MachineDeployment::default();
                 deployment.metadata.name = "md".to_owned();
                 deployment.spec.template.spec.version = (*version).to_owned();
-                deployment
+                WorkerGroup::of_deployment(&deployment)
             })
             .collect();
         let changes =
@@ -225,5 +224,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn machine_pools_are_upgraded_and_keep_their_infrastructure() {
+        let mut pool = MachinePool::default();
+        pool.metadata.name = "mp".to_owned();
+        pool.spec.template.spec.version = "v1.35.0".to_owned();
+        let kind = KindName::namespaced("g", "v1", "KubeadmControlPlane", "p");
+        let object = json!({"metadata": {"name": "cp"}, "spec": {"version": "v1.36.0"}});
+        let control_plane = ControlPlane { kind, object };
+        let line = ["--to", "v1.36.0", "--worker-template", "new"];
+        let groups = [WorkerGroup::of_pool(&pool)];
+        let found = changes(&control_plane, &groups, &JoinedVersions::default(), &args(&line));
+        let found = found.expect("changes");
+        assert_eq!((found[0].kind.kind.as_ref(), found[0].name.as_str()), ("MachinePool", "mp"));
+        assert_eq!(found[0].patch, json!({"spec": {"template": {"spec": {"version": "v1.36.0"}}}}));
     }
 }

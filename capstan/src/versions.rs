@@ -3,7 +3,11 @@
 use anyhow::{Result, bail};
 use capstan_capi_types::core::{Machine, label};
 use capstan_capi_types::version::tolerant;
+use capstan_object::ObjectMeta;
 use semver::Version;
+use serde_json::Value;
+
+use crate::workers::WorkerGroup;
 
 /// How many minor versions a kubelet may be behind its API server.
 const KUBELET_SKEW: u64 = 3;
@@ -23,8 +27,7 @@ pub fn untested(version: &Version) -> Option<String> {
 #[derive(Debug, Clone, Default)]
 pub struct JoinedVersions {
     control_plane: Vec<Version>,
-    /// By MachineDeployment.
-    workers: Vec<(String, Version)>,
+    workers: Vec<(ObjectMeta, Version)>,
 }
 
 impl JoinedVersions {
@@ -33,21 +36,20 @@ impl JoinedVersions {
         let mut joined = Self::default();
         for machine in machines.into_iter().filter(|machine| !machine.status.node_ref.name.is_empty()) {
             let Some(version) = tolerant(&machine.spec.version) else { continue };
-            let labels = &machine.metadata.labels;
-            if labels.contains_key(label::CONTROL_PLANE) {
-                joined.control_plane.push(version);
-            } else if let Some(deployment) = labels.get(label::DEPLOYMENT_NAME) {
-                joined.workers.push((deployment.clone(), version));
+            match machine.metadata.labels.contains_key(label::CONTROL_PLANE) {
+                true => joined.control_plane.push(version),
+                false => joined.workers.push((machine.metadata.clone(), version)),
             }
         }
         joined
     }
 
-    /// Refuses downgrades and skipped minor versions of a control plane whose spec is at `now`.
-    pub fn check_control_plane(&self, now: &Version, to: &Version) -> Result<()> {
-        let newest = self.control_plane.iter().max().unwrap_or(now);
+    /// Refuses downgrades and skipped minor versions of a control plane whose spec is at `now`. A control plane that is
+    /// `initialized` has data of that version, whether or not its machines are known.
+    pub fn check_control_plane(&self, initialized: bool, now: &Version, to: &Version) -> Result<()> {
+        let newest = self.control_plane.iter().max().or_else(|| initialized.then_some(now));
         let oldest = self.control_plane.iter().min().unwrap_or(now);
-        if to < newest {
+        if newest.is_some_and(|newest| to < newest) {
             bail!("Kubernetes cannot be downgraded; restore an etcd backup into a new cluster instead");
         }
         if (to.major, to.minor) > (oldest.major, oldest.minor + 1) {
@@ -61,18 +63,26 @@ impl JoinedVersions {
     }
 
     /// Refuses versions of workers that their control plane at `to` does not support. `now` is the version in the spec.
-    pub fn check_workers(&self, deployment: &str, now: &Version, to: &Version) -> Result<()> {
-        let mut joined =
-            self.workers.iter().filter(|(of, _)| of == deployment).map(|(_, own)| own).peekable();
+    pub fn check_workers(&self, group: &WorkerGroup, now: &Version, to: &Version) -> Result<()> {
+        let listed =
+            self.workers.iter().filter(|(machine, _)| group.has(machine)).map(|(_, own)| own.clone());
+        let unlisted = group.unlisted.iter().filter_map(|version| tolerant(version));
+        let mut joined = listed.chain(unlisted).peekable();
         if joined.peek().is_none() && now > to {
             // The version of the spec is taken back before a machine has joined with it.
             return Ok(());
         }
         match joined.peek() {
             None => check_skew(now, to),
-            Some(_) => joined.try_for_each(|own| check_skew(own, to)),
+            Some(_) => joined.try_for_each(|own| check_skew(&own, to)),
         }
     }
+}
+
+/// Whether the API server of a control plane has run, by its status under any version of the contract.
+pub fn is_initialized(control_plane: &Value) -> bool {
+    let status = &control_plane["status"];
+    status["initialization"]["controlPlaneInitialized"] == true || status["initialized"] == true
 }
 
 /// A version with its patch release; without, it is ambiguous.
@@ -101,6 +111,8 @@ pub fn check_skew(own: &Version, to: &Version) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use capstan_capi_types::core::{MachineDeployment, MachinePool, StatusVersion};
+
     use super::*;
 
     fn version(text: &str) -> Version {
@@ -119,25 +131,36 @@ mod tests {
     #[test]
     fn a_version_can_be_taken_back_while_no_machine_of_it_has_joined() {
         let control_plane = |version: &str, node: &str| machine(version, &[(label::CONTROL_PLANE, "")], node);
-        for (machines, now, to, refused) in [
+        for (machines, initialized, now, to, refused) in [
             // A failed upgrade: the new machine never joined.
-            (vec![control_plane("v1.35.0", "a"), control_plane("v1.36.0", "")], "v1.36.0", "v1.35.0", None),
-            (vec![control_plane("v1.35.0", "a")], "v1.36.0", "v1.35.0", None),
-            (vec![control_plane("v1.35.0", "a")], "v1.36.0", "v1.36.1", None),
+            (
+                vec![control_plane("v1.35.0", "a"), control_plane("v1.36.0", "")],
+                true,
+                "v1.36.0",
+                "v1.35.0",
+                None,
+            ),
+            (vec![control_plane("v1.35.0", "a")], true, "v1.36.0", "v1.35.0", None),
+            (vec![control_plane("v1.35.0", "a")], true, "v1.36.0", "v1.36.1", None),
             (
                 vec![control_plane("v1.35.0", "a"), control_plane("v1.36.0", "b")],
+                true,
                 "v1.36.0",
                 "v1.35.0",
                 Some("cannot be downgraded"),
             ),
-            (vec![control_plane("v1.35.0", "a")], "v1.36.0", "v1.34.0", Some("cannot be downgraded")),
+            (vec![control_plane("v1.35.0", "a")], true, "v1.36.0", "v1.34.0", Some("cannot be downgraded")),
             // From what runs, not from the spec that failed.
-            (vec![control_plane("v1.35.0", "a")], "v1.36.0", "v1.37.0", Some("upgrade to v1.36 first")),
-            // Nothing has joined yet: the spec is all that is known.
-            (vec![], "v1.36.0", "v1.35.0", Some("cannot be downgraded")),
+            (vec![control_plane("v1.35.0", "a")], true, "v1.36.0", "v1.37.0", Some("upgrade to v1.36 first")),
+            // Its machines are not known, or do not report their nodes: the spec is all that is known.
+            (vec![], true, "v1.36.0", "v1.35.0", Some("cannot be downgraded")),
+            // A cluster that never started: there is no data of a newer version.
+            (vec![], false, "v1.36.0", "v1.35.0", None),
+            (vec![control_plane("v1.36.0", "")], false, "v1.36.0", "v1.34.0", None),
+            (vec![control_plane("v1.36.0", "a")], false, "v1.36.0", "v1.35.0", Some("cannot be downgraded")),
         ] {
             let joined = JoinedVersions::of(&machines);
-            let result = joined.check_control_plane(&version(now), &version(to));
+            let result = joined.check_control_plane(initialized, &version(now), &version(to));
             match (result, refused) {
                 (Ok(()), None) => {}
                 (Err(error), Some(words)) => {
@@ -150,13 +173,32 @@ mod tests {
 
     #[test]
     fn workers_go_back_with_their_control_plane_unless_one_has_joined() {
-        let worker = |version: &str, node: &str| machine(version, &[(label::DEPLOYMENT_NAME, "md")], node);
-        let check = |machines: &[Machine]| {
-            JoinedVersions::of(machines).check_workers("md", &version("v1.36.0"), &version("v1.35.0"))
+        let mut deployment = MachineDeployment::default();
+        deployment.metadata.name = "workers".to_owned();
+        let mut pool = MachinePool::default();
+        pool.metadata.name = "workers".to_owned();
+        let groups = [
+            (WorkerGroup::of_deployment(&deployment), label::DEPLOYMENT_NAME),
+            (WorkerGroup::of_pool(&pool), label::POOL_NAME),
+        ];
+        for (group, label) in &groups {
+            let worker = |version: &str, node: &str| machine(version, &[(label, "workers")], node);
+            let check = |machines: &[Machine]| {
+                JoinedVersions::of(machines).check_workers(group, &version("v1.36.0"), &version("v1.35.0"))
+            };
+            assert!(check(&[]).is_ok());
+            assert!(check(&[worker("v1.35.0", "a"), worker("v1.36.0", "")]).is_ok());
+            let error = check(&[worker("v1.35.0", "a"), worker("v1.36.0", "b")]).expect_err("it joined");
+            assert!(error.to_string().contains("must not be newer"), "{error}");
+        }
+        // A pool whose provider keeps no Machines.
+        pool.status.versions =
+            vec![StatusVersion { version: "v1.36.0".to_owned(), ..StatusVersion::default() }];
+        let check = |to: &str| {
+            let (joined, pool) = (JoinedVersions::default(), WorkerGroup::of_pool(&pool));
+            joined.check_workers(&pool, &version("v1.36.0"), &version(to))
         };
-        assert!(check(&[]).is_ok());
-        assert!(check(&[worker("v1.35.0", "a"), worker("v1.36.0", "")]).is_ok());
-        let error = check(&[worker("v1.35.0", "a"), worker("v1.36.0", "b")]).expect_err("it joined");
-        assert!(error.to_string().contains("must not be newer"), "{error}");
+        assert!(check("v1.36.1").is_ok());
+        assert!(check("v1.35.0").expect_err("it joined").to_string().contains("must not be newer"));
     }
 }

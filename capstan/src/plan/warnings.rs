@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::networks;
 use crate::kinds::list;
-use crate::versions::{JoinedVersions, check_skew, untested};
+use crate::versions::{JoinedVersions, check_skew, is_initialized, untested};
 
 /// For each workload cluster.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -140,7 +140,8 @@ fn version_changes(before: &Before, course: &Preview) -> Vec<String> {
         // A topology passes through the versions in between, or is not reconciled.
         if from != to
             && Topology::of(cluster).is_none()
-            && let Err(error) = JoinedVersions::of(own).check_control_plane(&from, &to)
+            && let Err(error) =
+                JoinedVersions::of(own).check_control_plane(old.is_some_and(is_initialized), &from, &to)
         {
             warnings.push(format!("{title} cannot go from v{from} to v{to}: {error}"));
         }

@@ -11,14 +11,15 @@ use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::apply::Applier;
-use crate::change::{Change, ControlPlane, apply_changes, refuse_topology};
+use crate::change::{Change, ControlPlane, apply_changes};
 use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
 use crate::output::{Action, ActionReport, OutputArgs};
 use crate::plan::{self, Proposal};
 use crate::plugins::Plugins;
-use crate::scale::{deployments, named_deployment};
+use crate::topology;
 use crate::wait::{Goal, WaitArgs};
+use crate::workers;
 
 use fields::Field;
 
@@ -69,7 +70,7 @@ struct Edit {
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     args.connection.run(plugins, async |management| {
         let cluster: Cluster = management.find(&args.cluster).await?;
-        refuse_topology(&cluster)?;
+        topology::refuse(&cluster, |cluster| Ok(vec![topology::edit(cluster)]))?;
         let edit = edit(args, &management, &cluster).await?;
         let mut report = ActionReport::new(args.output);
         if edit.changes.is_empty() {
@@ -115,8 +116,8 @@ async fn edit(args: &Args, management: &Management, cluster: &Cluster) -> Result
         return copied(args, management, &owner.kind, &owner.object, path).await;
     }
     let name = args.workers.as_deref().unwrap_or_default();
-    let all = deployments(management, &args.cluster).await?;
-    let found = named_deployment(&args.cluster, &management.namespace, &all, name)?;
+    let all = workers::deployments(management, &args.cluster).await?;
+    let found = workers::named_deployment(&args.cluster, &management.namespace, &all, name)?;
     let path = match args.bootstrap {
         true => "/spec/template/spec/bootstrap/configRef",
         false => "/spec/template/spec/infrastructureRef",
