@@ -5,6 +5,7 @@
 //!           └─ applied to the copy ────▶ capstan-rehearsal: created and deleted machines
 //! server ── snapshot.rs ──▶ the copy     warnings.rs: what may block the change     report.rs: output
 //!   copy ── clusters of a class ───────▶ topologies.rs: rotated templates, replaced machines
+//!          (only.rs: one cluster)   direct.rs: what clouds refuse where nothing can be simulated
 //! clouds ── quota, images, sizes ──────▶ capacity.rs: whether there is capacity
 //!   └───── clusters to be resumed ─────▶ cloud.rs: calls that would change something there
 //! ```
@@ -16,7 +17,9 @@ mod capacity;
 mod changes;
 mod cloud;
 mod counts;
+mod direct;
 mod networks;
+mod only;
 mod report;
 mod snapshot;
 mod topologies;
@@ -52,7 +55,8 @@ pub use report::Plan;
 /// Annotation of clusters of the copy that are to be reconciled.
 const WOKEN: &str = "capstan.dev/plan";
 
-/// Commands skip the plan where more clusters would have to be copied: it would take more than a second or two.
+/// Commands copy only the cluster that they name where there are more, and `up` skips the plan: it would take more than a
+/// second or two.
 const MOST_CLUSTERS: usize = 10;
 
 /// Arguments of `capstan plan`.
@@ -140,20 +144,22 @@ pub async fn check_proposal(
     if proposal.apply.is_empty() && proposal.patch.is_empty() {
         return Ok(());
     }
-    let plan = match preview(management, proposal).await {
-        Ok(Some(plan)) => plan,
-        Ok(None) => return Ok(()),
+    let key = Key::new(management.namespace.as_str(), cluster);
+    let only = if clusters(management).await? > MOST_CLUSTERS { Some(&key) } else { None };
+    let plan = match simulate_within(management, proposal.clone(), only).await {
+        Ok(plan) => plan,
         Err(error) if is_unreachable(&error) => return Err(error),
         // The server says why when the change is sent.
         Err(error) => {
             eprint_line(&format!("no plan: {error:#}"));
+            match direct::refused(management, &key, &proposal).await {
+                Ok(refused) => return refuse(&refused),
+                Err(error) => eprint_line(&format!("the cloud was not asked about the change: {error:#}")),
+            }
             return Ok(());
         }
     };
-    let refused = plan.refused(&Key::new(management.namespace.as_str(), cluster));
-    if !refused.is_empty() {
-        bail!("{}\nnothing was changed; --no-plan skips this check", refused.join("\n"));
-    }
+    refuse(&plan.refused(&key))?;
     if dry_run {
         eprint_line(plan.text(&TextOptions::plain()).trim_end());
     } else {
@@ -162,13 +168,25 @@ pub async fn check_proposal(
     Ok(())
 }
 
+fn refuse(refused: &[impl AsRef<str>]) -> Result<()> {
+    let refused: Vec<&str> = refused.iter().map(AsRef::as_ref).collect();
+    if !refused.is_empty() {
+        bail!("{}\nnothing was changed; --no-plan skips this check", refused.join("\n"));
+    }
+    Ok(())
+}
+
+async fn clusters(management: &Management) -> Result<usize> {
+    let there = management.client.list_all::<Cluster>(&management.namespace, &ListOptions::default()).await?;
+    Ok(there.len())
+}
+
 /// Like [`simulate`]; `None` with a note if too many clusters would have to be copied.
 pub async fn preview(management: &Management, proposal: Proposal) -> Result<Option<Plan>> {
-    let there = management.client.list_all::<Cluster>(&management.namespace, &ListOptions::default()).await?;
-    if there.len() > MOST_CLUSTERS {
+    let there = clusters(management).await?;
+    if there > MOST_CLUSTERS {
         eprint_line(&format!(
-            "{} clusters in namespace {}: the plan is skipped; `capstan plan` prints it",
-            there.len(),
+            "{there} clusters in namespace {}: the plan is skipped; `capstan plan` prints it",
             management.namespace
         ));
         return Ok(None);
@@ -178,6 +196,11 @@ pub async fn preview(management: &Management, proposal: Proposal) -> Result<Opti
 
 /// Runs a change on a copy of the clusters and checks it against the clouds.
 pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Plan> {
+    simulate_within(management, proposal, None).await
+}
+
+/// Like [`simulate`]; other clusters than `only` are not copied.
+async fn simulate_within(management: &Management, proposal: Proposal, only: Option<&Key>) -> Result<Plan> {
     let mut changes = changes::of(management, &proposal.apply).await?;
     changes.extend(changes::of_patches(management, &proposal.patch).await?);
     changes.extend(proposal.delete.iter().map(|(kind, key)| changes::Change::deletion(kind, key)));
@@ -189,6 +212,9 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
     let named = named(&proposal, &management.namespace);
     namespaces.extend(snapshot::users(&management.client, &management.namespace, &named).await?);
     let mut records = snapshot::records(&management.client, &kinds, &namespaces).await?;
+    if let Some(cluster) = only {
+        only::keep(&mut records, cluster);
+    }
     let classes = snapshot::classes(&management.client, &kinds, &namespaces, &records, &proposal.apply);
     records.0.extend(classes.await?);
     let before = Before::of(&records);

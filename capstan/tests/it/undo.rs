@@ -2,11 +2,23 @@
 
 use std::net::TcpListener;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::demo::Demo;
 use crate::program::{failed, succeeded};
 use crate::verbs::on_dir;
+
+fn paused_cluster(name: &str) -> Value {
+    let reference = |group: &str, kind: &str| json!({"apiGroup": format!("{group}.cluster.x-k8s.io"), "kind": kind, "name": name});
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "paused": true,
+            "controlPlaneRef": reference("controlplane", "KubeadmControlPlane"),
+            "infrastructureRef": reference("infrastructure", "CloudStackCluster"),
+        },
+    })
+}
 
 #[test]
 fn a_failed_upgrade_is_taken_back() {
@@ -27,6 +39,12 @@ fn a_failed_upgrade_is_taken_back() {
     };
     let before = machines();
     assert_eq!(before.len(), 6, "{before:?}");
+
+    // However many other clusters there are: only this one is copied.
+    let others: Vec<String> = (0..11).map(|n| paused_cluster(&format!("other-{n}")).to_string()).collect();
+    let manifest = dir.path().join("others.json");
+    std::fs::write(&manifest, others.join("\n---\n")).unwrap();
+    succeeded(on_dir(&data, &["up", "-f", manifest.to_str().unwrap(), "--no-plan", "--no-wait"]));
 
     // The templates of the cluster hold images of v1.35.0.
     let upgrade = ["upgrade", "demo", "--to", "v1.36.0"];
@@ -50,8 +68,7 @@ fn a_failed_upgrade_is_taken_back() {
     let far = failed(on_dir(&data, &["upgrade", "demo", "--to", "v1.34.0"]));
     assert!(far.contains("cannot be downgraded"), "{far}");
 
-    let back =
-        on_dir(&data, &["upgrade", "demo", "--to", "v1.35.0", "--no-plan", "--wait", "--timeout", "5m"]);
+    let back = on_dir(&data, &["upgrade", "demo", "--to", "v1.35.0", "--wait", "--timeout", "5m"]);
     assert!(
         succeeded(back).starts_with("kubeadmcontrolplane/demo: version v1.36.0 → v1.35.0\n"),
         "the command line takes it back"
