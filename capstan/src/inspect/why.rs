@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use capstan_controller::{Backoff, catalogue};
+use capstan_provider_kit::decisions::CLOUD_REACHABLE;
 use capstan_view::{Blocker, Link, Part, Problem, State, Tree, Why, age, full_line, one_line};
 use jiff::{SignedDuration, Timestamp};
 
@@ -108,9 +109,12 @@ fn verdict(tree: &Tree) -> String {
     format!("{} {state}", tree.part.title())
 }
 
-/// Whether an error says that the API of a cloud cannot be reached. That of a workload cluster is another matter.
-fn is_silence(code: Option<&str>) -> bool {
-    code.is_some_and(|code| code.ends_with("-UNREACHABLE") && code != catalogue::WORKLOAD_UNREACHABLE.id())
+/// Whether a blocker is that the API of a cloud cannot be reached. That of a workload cluster is another matter.
+fn is_silence(blocker: &Blocker) -> bool {
+    let others = [catalogue::WORKLOAD_UNREACHABLE.id(), catalogue::API_UNREACHABLE.id()];
+    let code = blocker.cause.code.as_deref();
+    blocker.chain.last().is_some_and(|link| link.condition == CLOUD_REACHABLE)
+        || code.is_some_and(|code| code.ends_with("-UNREACHABLE") && !others.contains(&code))
 }
 
 /// The problem of a blocker as a clause.
@@ -124,7 +128,7 @@ fn words(blocker: &Blocker, now: Timestamp) -> String {
             Some(endpoint) => format!("{part} is unreachable at {endpoint}"),
             None => format!("{part} is unreachable"),
         },
-        Problem::Failed if is_silence(cause.code.as_deref()) => {
+        Problem::Failed if is_silence(blocker) => {
             format!("the cloud of {part} does not answer")
         }
         Problem::Failed => format!("{part} failed"),
@@ -174,12 +178,26 @@ fn details(plugins: &Plugins, blocker: &Blocker, now: Timestamp) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
+/// Why nothing tries again by itself, if nothing does.
+fn no_retry(blocker: &Blocker, message: &str) -> Option<&'static str> {
+    Some(match blocker.cause.problem {
+        Problem::Paused => "none while paused",
+        Problem::DeletedInCloud => "none: a machine that is gone is not made again",
+        Problem::StoppedInCloud => "none: a machine that was stopped is not started again",
+        Problem::DoesNotExist => "none: it goes on once the object exists",
+        Problem::NoCni => "none: it goes on once a CNI runs",
+        Problem::NotJoined => "none: a machine runs its boot data once, and its node may still join",
+        Problem::Failed if message.contains("console ends with") => "none: a machine runs its boot data once",
+        _ => return None,
+    })
+}
+
 /// Providers write the time of the next attempt into the message.
 fn next_retry(blocker: &Blocker, now: Timestamp) -> String {
-    if blocker.cause.problem == Problem::Paused {
-        return "none while paused".to_owned();
-    }
     let message = blocker.chain.last().map(|link| link.message.as_str()).unwrap_or_default();
+    if let Some(none) = no_retry(blocker, message) {
+        return none.to_owned();
+    }
     let time = message.split_once("next try at ").and_then(|(_, rest)| rest.split_whitespace().next());
     let time = time.and_then(|word| word.trim_end_matches([',', ';', '.']).parse::<Timestamp>().ok());
     if let Some(time) = time {

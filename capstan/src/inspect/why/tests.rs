@@ -120,7 +120,8 @@ fn a_blocked_drain_shows_the_budget() {
 #[test]
 fn a_cluster_stays_ready_while_its_cloud_does_not_answer() {
     let ready = json!(["Ready", "True", "Running", ""]);
-    let silent = "E-SIM-SITE: listing machines: no answer; the rest of the status is as last observed";
+    let silent = "E-SIM-SITE: the site at http://10.0.0.9:7480 does not answer: refused; the rest of the status is as last \
+                  observed";
     let mut objects = vec![cluster(json!([["Available", "True", "Available", ""]]))];
     for name in ["w1", "w2"] {
         let silent = json!(["CloudReachable", "False", "Unreachable", silent]);
@@ -135,4 +136,30 @@ fn a_cluster_stays_ready_while_its_cloud_does_not_answer() {
     objects.push(object("SimCluster", "demo", "Cluster/demo", silent));
     let text = answer(&objects);
     assert!(text.starts_with("Cluster/demo is ready, but has 2 problems\n"), "{text}");
+}
+
+#[test]
+fn a_problem_that_nothing_retries_says_so() {
+    for (reason, message, expected) in [
+        (
+            "Gone",
+            "the machine was there and is gone",
+            "next retry: none: a machine that is gone is not made again\n",
+        ),
+        (
+            "PoweredOff",
+            "the machine is switched off",
+            "next retry: none: a machine that was stopped is not started again\n",
+        ),
+        (
+            "BootFailed",
+            "the user data failed; the console ends with: kubeadm: refused",
+            "next retry: none: a machine runs its boot data once\n",
+        ),
+        ("Creating", "E-SIM-REFUSED: full", "next retry: automatic, on a change and at least every 5 min\n"),
+    ] {
+        let [machine, infrastructure] = machine("w1", json!([["Ready", "False", reason, message]]));
+        let text = answer(&[cluster(json!([NOT_AVAILABLE])), machine, infrastructure]);
+        assert!(text.contains(expected), "{reason}: {text}");
+    }
 }
