@@ -28,6 +28,11 @@ pub(super) async fn run(
     let mut connection = Reconnect::default();
     // Names must exist at first, and may be deleted later.
     let mut items = super::all(management, args, requests).await?;
+    let wanted = wanted(management, requests).await?;
+    let words: BTreeMap<&str, &String> =
+        wanted.iter().zip(requests).map(|(one, (word, _))| (one.kind.as_str(), word)).collect();
+    let kinds: Vec<(String, Vec<String>)> =
+        words.into_values().map(|word| (word.clone(), Vec::new())).collect();
     let mut clusters = super::users(management, &items).await?;
     loop {
         let columns = Columns { namespaces, wide, clusters: &clusters };
@@ -38,19 +43,37 @@ pub(super) async fn run(
             written => written?,
         }
         tokio::time::sleep(INTERVAL).await;
-        let kinds: Vec<(String, Vec<String>)> =
-            requests.iter().map(|(kind, _)| (kind.clone(), Vec::new())).collect();
         let Some(found) = connection.retry(super::all(management, args, &kinds).await)? else { continue };
         let Some(users) = connection.retry(super::users(management, &found).await)? else { continue };
         (items, clusters) = (found, users);
-        items.retain(|item| is_requested(item, requests));
+        items.retain(|item| wanted.iter().any(|one| one.fits(item)));
     }
 }
 
-fn is_requested(item: &Value, requests: &[(String, Vec<String>)]) -> bool {
-    let name = item["metadata"]["name"].as_str().unwrap_or_default();
-    let mut names = requests.iter().flat_map(|(_, names)| names).peekable();
-    names.peek().is_none() || names.any(|wanted| wanted == name)
+/// Objects of a kind, by their names or all.
+struct Wanted<'a> {
+    kind: String,
+    names: &'a [String],
+}
+
+impl Wanted<'_> {
+    fn fits(&self, item: &Value) -> bool {
+        let name = item["metadata"]["name"].as_str().unwrap_or_default();
+        item["kind"] == self.kind.as_str()
+            && (self.names.is_empty() || self.names.iter().any(|wanted| wanted == name))
+    }
+}
+
+/// The requests by kind: words such as `md` name one in several ways.
+async fn wanted<'a>(
+    management: &Management,
+    requests: &'a [(String, Vec<String>)],
+) -> Result<Vec<Wanted<'a>>> {
+    let mut wanted = Vec::new();
+    for (word, names) in requests {
+        wanted.push(Wanted { kind: super::kind(management, word).await?.kind.to_string(), names });
+    }
+    Ok(wanted)
 }
 
 /// What was printed of each object.
@@ -132,12 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn names_select_objects() {
-        let requests = |names: &[&str]| {
-            vec![("machines".to_owned(), names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())]
-        };
+    fn objects_are_selected_by_kind_and_name() {
         let item = machine("m1", "True");
-        assert!(is_requested(&item, &requests(&[])) && is_requested(&item, &requests(&["m1"])));
-        assert!(!is_requested(&item, &requests(&["m2"])));
+        for (kind, names, expected) in [
+            ("Machine", &[][..], true),
+            ("Machine", &["m1"][..], true),
+            ("Machine", &["m2"][..], false),
+            ("Cluster", &["m1"][..], false),
+            ("Cluster", &[][..], false),
+        ] {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let wanted = Wanted { kind: kind.to_owned(), names: &names };
+            assert_eq!(wanted.fits(&item), expected, "{kind} {names:?}");
+        }
     }
 }

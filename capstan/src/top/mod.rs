@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::connection::{ConnectionArgs, Management, Reconnect};
 use crate::exit::Exit;
-use crate::output::{OutputArgs, Show, TextOptions};
+use crate::output::{OutputArgs, Show, TextOptions, eprint_line};
 use crate::plugins::Plugins;
 use crate::signals;
 
@@ -21,6 +21,10 @@ use metrics::{Sample, samples, sum};
 
 /// Time between two views.
 const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Beside the clusters, if the server's page of metrics has none of ours.
+const NO_SERIES: &str = "controllers and calls are not shown: /metrics of this server has no series of Capstan's controllers. Those of \
+     `capstan manager` are at its own address, which --health-address sets";
 
 /// Arguments of `capstan top`.
 #[derive(Debug, clap::Args)]
@@ -90,10 +94,14 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         let management = if args.all_namespaces { management.within("") } else { management };
         let mut reconnect = Reconnect::default();
         let stop = signals::stop();
+        let mut noted = false;
         tokio::pin!(stop);
         loop {
             if let Some(top) = reconnect.retry(look(&management).await)? {
                 args.output.show(&top)?;
+                if top.controllers.is_empty() && !std::mem::replace(&mut noted, true) {
+                    eprint_line(NO_SERIES);
+                }
             }
             if !args.watch {
                 return Ok(Exit::Done);

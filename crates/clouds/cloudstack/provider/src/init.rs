@@ -30,14 +30,27 @@ const TEMPLATE: &str = "CLOUDSTACK_TEMPLATE_NAME";
 const CONTROL_PLANE: &str = "CLOUDSTACK_CONTROL_PLANE_MACHINE_OFFERING";
 const WORKERS: &str = "CLOUDSTACK_WORKER_MACHINE_OFFERING";
 
-/// What the controllers cannot work without. The rest of the role is checked by its use.
-const NEEDED: [&str; 6] = [
+/// What clusters on isolated networks need: machines, a network with its address and rules, tags, access to machines by SSH.
+const NEEDED: [&str; 19] = [
     "deployVirtualMachine",
     "destroyVirtualMachine",
+    "queryAsyncJobResult",
     "createNetwork",
+    "deleteNetwork",
     "associateIpAddress",
+    "disassociateIpAddress",
+    "createFirewallRule",
+    "deleteFirewallRule",
+    "createEgressFirewallRule",
+    "deleteEgressFirewallRule",
     "createLoadBalancerRule",
+    "deleteLoadBalancerRule",
+    "assignToLoadBalancerRule",
+    "removeFromLoadBalancerRule",
+    "createPortForwardingRule",
+    "deletePortForwardingRule",
     "createTags",
+    "deleteTags",
 ];
 
 pub(crate) const FLAVORS: &[Flavor] = &[
