@@ -98,11 +98,6 @@ impl ReplyBody {
 }
 
 impl ReplyBody {
-    /// Whether it is one piece, which is with the transport as soon as it is asked for.
-    pub(crate) fn is_whole(&self) -> bool {
-        matches!(self.0, Inner::Full(_) | Inner::Line(_))
-    }
-
     /// The events of a watch whose client wants them in JSON and whole; otherwise the body.
     pub(crate) fn into_events(self) -> Result<impl Stream<Item = Vec<WatchEvent>> + Send, Self> {
         match self.0 {

@@ -1,16 +1,13 @@
 //! Activity of one connection: whether it is idle, and whether its client reads the responses.
 
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use ::http_body::{Body, Frame, SizeHint};
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::body::Tracked;
 use crate::reply::ReplyBody;
 
 /// Timeout of the first request.
@@ -18,7 +15,7 @@ const FIRST_REQUEST: Duration = Duration::from_secs(30);
 /// Idle timeout of a connection, as upstream.
 const IDLE: Duration = Duration::from_secs(90);
 /// How long a client may leave a response unread. Does not apply to a watch without events.
-const UNREAD: Duration = Duration::from_secs(60);
+pub(super) const UNREAD: Duration = Duration::from_secs(60);
 
 /// Requests and responses in progress on one connection.
 pub(super) struct Activity {
@@ -33,30 +30,25 @@ struct State {
     served: bool,
     /// Start of the connection or end of the last response.
     since: Instant,
-    /// Streamed responses.
-    long: Vec<Weak<Mutex<StreamedResponse>>>,
-    /// Length of `long` at which finished ones are removed.
+    /// Responses that are not small.
+    tracked: Vec<Weak<Tracked>>,
+    /// Length of `tracked` at which finished ones are removed.
     prune_at: usize,
-}
-
-struct StreamedResponse {
-    /// `None` once its client has left it unread for too long.
-    body: Option<(ReplyBody, Busy)>,
-    /// When it produced a chunk; `None` while the client waits for the next one.
-    unread_since: Option<Instant>,
 }
 
 /// A request in progress.
 pub(super) struct Busy(Arc<Activity>);
 
-/// The client did not read the response.
-#[derive(Debug, thiserror::Error)]
-#[error("the client left the response unread for {} s", UNREAD.as_secs())]
-pub(crate) struct Unread;
+impl Busy {
+    pub fn activity(&self) -> &Activity {
+        &self.0
+    }
+}
 
 impl Activity {
     pub fn new() -> Arc<Self> {
-        let state = State { open: 0, served: false, since: Instant::now(), long: Vec::new(), prune_at: 16 };
+        let state =
+            State { open: 0, served: false, since: Instant::now(), tracked: Vec::new(), prune_at: 16 };
         Arc::new(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
@@ -69,8 +61,21 @@ impl Activity {
         Busy(self.clone())
     }
 
-    /// Resolves when the connection has been idle for too long. Drops responses that are left unread.
-    pub async fn idle(&self) {
+    /// Follows a response of this connection.
+    pub fn track(&self, response: &Arc<Tracked>) {
+        let mut state = self.state.lock();
+        if state.tracked.len() >= state.prune_at {
+            state.tracked.retain(|tracked| tracked.strong_count() > 0);
+            state.prune_at = (2 * state.tracked.len()).max(16);
+        }
+        state.tracked.push(Arc::downgrade(response));
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Resolves when the connection is to be closed: it has been idle for too long, or its client leaves a response
+    /// unread, whatever else it does. What the transport holds of a response is only released with the connection.
+    pub async fn expired(&self) {
         loop {
             let now = Instant::now();
             let mut swept = Swept::default();
@@ -84,6 +89,7 @@ impl Activity {
             // Without the lock, which ending a request takes.
             drop(swept);
             let at = match next {
+                Next::Unread => return,
                 Next::Idle(at) if at <= now => return,
                 Next::Idle(at) | Next::Sweep(at) => Some(at),
                 Next::Change => None,
@@ -102,6 +108,8 @@ enum Next {
     Idle(Instant),
     /// Responses may have been left unread by then.
     Sweep(Instant),
+    /// A response is left unread.
+    Unread,
     /// Not before a change.
     Change,
 }
@@ -110,26 +118,29 @@ enum Next {
 /// guard of that lock.
 #[derive(Default)]
 struct Swept {
-    unread: Vec<(ReplyBody, Busy)>,
+    unread: Vec<ReplyBody>,
     /// Every examined response. If its transport dropped it meanwhile, this is the last reference.
-    examined: Vec<Arc<Mutex<StreamedResponse>>>,
+    examined: Vec<Arc<Tracked>>,
 }
 
 impl State {
-    /// Removes the responses that were left unread for too long.
+    /// Looks for responses that were left unread for too long, and takes what is left of them.
     fn sweep(&mut self, now: Instant, swept: &mut Swept) -> Next {
-        self.long.retain(|long| {
-            let Some(long) = long.upgrade() else { return false };
-            let mut examined = long.lock();
-            let left = examined.unread_since.is_some_and(|since| now - since >= UNREAD);
-            if left {
-                swept.unread.extend(examined.body.take());
+        let mut unread = false;
+        self.tracked.retain(|tracked| {
+            let Some(tracked) = tracked.upgrade() else { return false };
+            if tracked.is_unread(now) {
+                unread = true;
+                swept.unread.extend(tracked.take());
             }
-            drop(examined);
-            swept.examined.push(long);
-            !left
+            swept.examined.push(tracked);
+            true
         });
-        if self.long.is_empty() { Next::Change } else { Next::Sweep(now + UNREAD / 2) }
+        match self.tracked.is_empty() {
+            _ if unread => Next::Unread,
+            true => Next::Change,
+            false => Next::Sweep(now + UNREAD / 2),
+        }
     }
 }
 
@@ -145,97 +156,35 @@ impl Drop for Busy {
     }
 }
 
-/// A response body that keeps its connection busy until it ends.
-pub(crate) struct BusyBody(Inner);
-
-enum Inner {
-    /// In one chunk, which the transport takes at once.
-    Whole {
-        body: ReplyBody,
-        _busy: Busy,
-    },
-    StreamedResponse(Arc<Mutex<StreamedResponse>>),
-}
-
-impl BusyBody {
-    pub fn new(body: ReplyBody, busy: Busy) -> Self {
-        if body.is_whole() {
-            return Self(Inner::Whole { body, _busy: busy });
-        }
-        let activity = busy.0.clone();
-        let long = Arc::new(Mutex::new(StreamedResponse { body: Some((body, busy)), unread_since: None }));
-        let mut state = activity.state.lock();
-        if state.long.len() >= state.prune_at {
-            state.long.retain(|long| long.strong_count() > 0);
-            state.prune_at = (2 * state.long.len()).max(16);
-        }
-        state.long.push(Arc::downgrade(&long));
-        drop(state);
-        activity.changed.notify_one();
-        Self(Inner::StreamedResponse(long))
-    }
-}
-
-impl Body for BusyBody {
-    type Data = Bytes;
-    type Error = Unread;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Unread>>> {
-        match &mut self.0 {
-            Inner::Whole { body, .. } => Pin::new(body)
-                .poll_frame(cx)
-                .map(|next| next.map(|frame| frame.map_err(|never| match never {}))),
-            Inner::StreamedResponse(long) => {
-                let mut long = long.lock();
-                let Some((body, _)) = &mut long.body else { return Poll::Ready(Some(Err(Unread))) };
-                let next = Pin::new(body).poll_frame(cx);
-                long.unread_since = matches!(next, Poll::Ready(Some(_))).then(Instant::now);
-                next.map(|next| next.map(|frame| frame.map_err(|never| match never {})))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Inner::Whole { body, .. } => body.is_end_stream(),
-            Inner::StreamedResponse(long) => {
-                long.lock().body.as_ref().is_some_and(|(body, _)| body.is_end_stream())
-            }
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Inner::Whole { body, .. } => body.size_hint(),
-            Inner::StreamedResponse(long) => {
-                long.lock().body.as_ref().map_or_else(SizeHint::default, |(body, _)| body.size_hint())
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use bytes::{Buf as _, Bytes};
     use futures::StreamExt as _;
     use http_body_util::BodyExt as _;
 
+    use super::super::body::{BusyBody, Piece};
     use super::*;
 
-    async fn idle_after(activity: &Activity) -> u64 {
+    async fn expires_after(activity: &Activity) -> u64 {
         let began = Instant::now();
-        activity.idle().await;
+        activity.expired().await;
         began.elapsed().as_secs()
+    }
+
+    async fn piece(body: &mut BusyBody) -> Piece {
+        body.frame().await.expect("a frame").expect("no error").into_data().unwrap_or_else(|_| panic!("data"))
+    }
+
+    fn large() -> ReplyBody {
+        ReplyBody::full(vec![b'x'; 1 << 20])
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_idle_without_a_first_request_and_after_its_last_one() {
         let activity = Activity::new();
-        assert_eq!(idle_after(&activity).await, 30);
+        assert_eq!(expires_after(&activity).await, 30);
         drop(activity.begin());
-        assert_eq!(idle_after(&activity).await, 90);
+        assert_eq!(expires_after(&activity).await, 90);
     }
 
     #[tokio::test(start_paused = true)]
@@ -243,12 +192,25 @@ mod tests {
         let activity = Activity::new();
         let stream = futures::stream::iter([Bytes::from("event")]).chain(futures::stream::pending());
         let mut body = BusyBody::new(ReplyBody::stream(stream), activity.begin());
-        assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
+        drop(piece(&mut body).await);
         let day = Duration::from_secs(24 * 3600);
-        let read = async { tokio::time::timeout(day, body.frame()).await.expect_err("no event comes") };
+        let read = async { tokio::time::timeout(day, body.frame()).await.is_err() };
         tokio::select! {
-            _ = read => {}
-            () = activity.idle() => panic!("the watch was cut"),
+            quiet = read => assert!(quiet, "no event comes"),
+            () = activity.expired() => panic!("the watch was cut"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_the_transport_cannot_send_is_unread_although_no_other_comes() {
+        let activity = Activity::new();
+        let stream = futures::stream::iter([Bytes::from("event")]).chain(futures::stream::pending());
+        let mut body = BusyBody::new(ReplyBody::stream(stream), activity.begin());
+        let _unsent = piece(&mut body).await;
+        let read = async { body.frame().await.is_some() };
+        tokio::select! {
+            _ = read => panic!("no event comes"),
+            after = expires_after(&activity) => assert!((60..=90).contains(&after), "{after} s"),
         }
     }
 
@@ -267,16 +229,49 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_response_that_is_left_unread_is_dropped_and_the_connection_becomes_idle() {
+    async fn a_response_that_is_left_unread_is_dropped_and_ends_the_connection() {
         let activity = Activity::new();
         let held = Arc::new(());
         let holds = held.clone();
         let stream = futures::stream::repeat_with(move || Bytes::from(format!("{holds:?}")));
         let mut body = BusyBody::new(ReplyBody::stream(stream), activity.begin());
-        assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
-        let after = idle_after(&activity).await;
-        assert!((60 + 90..=90 + 90).contains(&after), "{after} s");
+        drop(piece(&mut body).await);
+        let after = expires_after(&activity).await;
+        assert!((60..=90).contains(&after), "{after} s");
         assert_eq!(Arc::strong_count(&held), 1, "what it held is released before the client reads on");
         assert!(body.frame().await.is_some_and(|frame| frame.is_err()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_response_is_unread_until_the_last_byte_is_sent() {
+        let activity = Activity::new();
+        let mut body = BusyBody::new(large(), activity.begin());
+        let mut piece = piece(&mut body).await;
+        // The transport has all of it, and forgets the body.
+        drop(body);
+        for _ in 0..10 {
+            let waits = tokio::time::timeout(Duration::from_secs(50), activity.expired()).await;
+            waits.expect_err("its client reads, slowly");
+            piece.advance(1000);
+        }
+        let after = expires_after(&activity).await;
+        assert!((60..=90).contains(&after), "{after} s");
+        drop(piece);
+        assert_eq!(expires_after(&activity).await, 90, "then the connection is idle");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_the_transport_never_asks_for_is_unread() {
+        let activity = Activity::new();
+        let _body = BusyBody::new(large(), activity.begin());
+        let after = expires_after(&activity).await;
+        assert!((60..=90).contains(&after), "{after} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_responses_are_left_to_the_transport() {
+        let activity = Activity::new();
+        let _body = BusyBody::new(ReplyBody::full("ok"), activity.begin());
+        assert!(activity.state.lock().tracked.is_empty());
     }
 }

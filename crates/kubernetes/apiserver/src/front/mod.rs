@@ -2,11 +2,17 @@
 //! drains on shutdown.
 
 mod activity;
+mod answering;
+mod body;
 mod connections;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
+mod leaving_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unread_tests;
 
 use std::convert::Infallible;
 use std::io;
@@ -30,7 +36,9 @@ use tower_service::Service;
 
 use crate::audit::RemoteAddress;
 use crate::server::Server;
-use activity::{Activity, BusyBody};
+use activity::Activity;
+use answering::{Answering, Received};
+use body::BusyBody;
 pub use connections::ConnectionLimits;
 pub(crate) use connections::{Connections, Refusal};
 use connections::{Permit, RefusalLog};
@@ -96,8 +104,7 @@ pub async fn serve(
         let (acceptor, server, pki) = (acceptor.clone(), server.clone(), pki.clone());
         let (stopped, open) = (stopped.clone(), open.clone());
         tokio::spawn(async move {
-            serve_until_idle(&acceptor, stream, address, &pki, server, stopped).await;
-            drop(open);
+            serve_until_idle(&acceptor, stream, address, &pki, server, stopped, open).await;
         });
     }
     drop((listener, open));
@@ -107,7 +114,8 @@ pub async fn serve(
     }
 }
 
-/// Serves one connection until the client closes it, it is idle for too long, or the server shuts down.
+/// Serves one connection until the client closes it or does not read its responses, it is idle for too long, or the
+/// server shuts down. `open` is held for as long as a request of it goes on, which may be longer.
 async fn serve_until_idle<S>(
     acceptor: &TlsAcceptor,
     stream: S,
@@ -115,12 +123,14 @@ async fn serve_until_idle<S>(
     pki: &Pki,
     server: Server,
     mut stopped: watch::Receiver<bool>,
+    open: mpsc::Sender<Infallible>,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some((stream, service)) = handshake(acceptor, stream, pki, server, Some(address)).await else {
+    let Some((stream, mut service)) = handshake(acceptor, stream, pki, server, Some(address)).await else {
         return;
     };
+    service.to_their_end = Some(open);
     let activity = service.activity.clone();
     let mut builder = protocol(stream.get_ref().1.alpn_protocol());
     builder.http2().keep_alive_interval(PING).keep_alive_timeout(PONG);
@@ -129,7 +139,7 @@ async fn serve_until_idle<S>(
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = async { tokio::select! { () = activity.idle() => {}, _ = stopped.wait_for(|stop| *stop) => {} } } => {
+        () = async { tokio::select! { () = activity.expired() => {}, _ = stopped.wait_for(|stop| *stop) => {} } } => {
             connection.as_mut().graceful_shutdown();
             // A client that does not read would never let it end.
             tokio::time::timeout(DRAIN, connection).await.unwrap_or(Ok(()))
@@ -183,7 +193,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
 }
 
 /// Serves one connection, from its TLS handshake on, until one side closes it. For servers without a listener, as in
-/// a simulation.
+/// a simulation: requests end with their connection, so that nothing runs on in a server that has crashed.
 pub async fn serve_connection<S>(stream: S, tls: Arc<ServerConfig>, pki: Arc<Pki>, server: Server)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -222,7 +232,8 @@ where
     // Once per connection: verifying a chain is expensive, and a connection has one client.
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| pki.peer(chain)).map(Arc::new);
     let address = address.map(RemoteAddress);
-    Some((stream, WithPeer { server, peer, address, activity: Activity::new() }))
+    let activity = Activity::new();
+    Some((stream, WithPeer { server, peer, address, activity, to_their_end: None }))
 }
 
 /// The HTTP version of a connection: as negotiated by ALPN, HTTP/1 otherwise. Detecting it from the first bytes would
@@ -241,12 +252,14 @@ struct WithPeer {
     peer: Option<Arc<PeerIdentity>>,
     address: Option<RemoteAddress>,
     activity: Arc<Activity>,
+    /// Held by changing requests, which go on when their client has gone. `None` if they end there.
+    to_their_end: Option<mpsc::Sender<Infallible>>,
 }
 
 impl Service<http::Request<hyper::body::Incoming>> for WithPeer {
     type Response = http::Response<BusyBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -261,6 +274,16 @@ impl Service<http::Request<hyper::body::Incoming>> for WithPeer {
         }
         let busy = self.activity.begin();
         let server = self.server.clone();
-        Box::pin(async move { Ok(server.handle(request).await.map(|body| BusyBody::new(body, busy))) })
+        let open = self.to_their_end.clone().filter(|_| answering::is_changing(request.method()));
+        let to_its_end = open.is_some();
+        let (head, body) = request.into_parts();
+        let body = Received::new(body, head.version);
+        let request = http::Request::from_parts(head, body);
+        let answered = async move {
+            let reply = server.handle(request).await;
+            drop(open);
+            reply.map(|body| BusyBody::new(body, busy))
+        };
+        Answering::new(answered, to_its_end)
     }
 }

@@ -19,20 +19,21 @@ use capstan_env::Env;
 
 const WATCH: &str = "https://localhost/apis/coordination.k8s.io/v1/leases?watch=true&timeoutSeconds=100000";
 
-async fn server(config: Config) -> Server {
+pub(super) async fn server(config: Config) -> Server {
     Server::start(config, Arc::new(Pki::ephemeral(Env::system()))).await.expect("a server")
 }
 
 /// A connection to a server, after its TLS handshake.
-async fn connect(server: &Server, protocol: &[u8]) -> TlsStream<DuplexStream> {
+pub(super) async fn connect(server: &Server, protocol: &[u8]) -> TlsStream<DuplexStream> {
     let pki = server.pki().clone();
     let acceptor = TlsAcceptor::from(pki.server_config(&["localhost".into()]).expect("TLS"));
     let (near, far) = tokio::io::duplex(64 << 10);
     let (stopping, stopped) = watch::channel(false);
     let served = server.clone();
     tokio::spawn(async move {
-        serve_until_idle(&acceptor, far, Ipv4Addr::LOCALHOST.into(), &served.pki().clone(), served, stopped)
-            .await;
+        let pki = served.pki().clone();
+        let (open, _) = mpsc::channel(1);
+        serve_until_idle(&acceptor, far, Ipv4Addr::LOCALHOST.into(), &pki, served, stopped, open).await;
         drop(stopping);
     });
     let pki = server.pki();
@@ -81,6 +82,7 @@ async fn a_handshake_that_does_not_begin_ends_the_connection() {
         &server.pki().clone(),
         server.clone(),
         stopped,
+        mpsc::channel(1).0,
     )
     .await;
     assert_eq!(began.elapsed(), HANDSHAKE);
