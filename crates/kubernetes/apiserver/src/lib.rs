@@ -28,6 +28,7 @@ mod flow_control;
 pub mod front;
 mod health;
 mod http;
+mod listing;
 mod local;
 mod metrics;
 pub mod negotiation;

@@ -9,6 +9,7 @@ use capstan_transport::WatchEvent;
 use serde_json::{Map, Value, json};
 
 use crate::call::Call;
+use crate::listing::Listing;
 use crate::negotiation::{self, Accepted, Encoding, Shape};
 use crate::reply::{self, Reply, ReplyBody};
 use crate::status::{Result, Status};
@@ -79,36 +80,28 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
             ReplyBody::pieces(parts(&head, list.items, resource.custom().is_none())),
         ));
     }
-    let mut whole = head;
     match shape {
         Shape::Table(version) => {
-            // One row at a time: the parsed objects of a large list never exist together.
             let options = Options::new(version, call.query.get("includeObject"))?;
             let (printer, now) = (printer(call), call.parts.env.now());
-            let mut rows = Vec::with_capacity(list.items.len());
-            for item in &list.items {
-                rows.push(printer.row(&parse(item)?, &options, now));
-            }
-            let table = printer.table(whole["metadata"].take(), rows, true, &options);
-            encode(call, StatusCode::OK, &table)
+            let table = printer.table(metadata.into(), Vec::new(), true, &options);
+            let listing = Listing { head: table, field: "rows" };
+            listing.encode(call.accepted, &list.items, |item| Ok(printer.row(&parse(item)?, &options, now)))
         }
-        Shape::Whole | Shape::Metadata(_) | Shape::MetadataList(_) => {
-            let items: Result<Vec<Value>> = list.items.iter().map(|item| parse(item)).collect();
-            let mut items = items?;
-            if resource.custom().is_none() {
-                for item in items.iter_mut().filter_map(Value::as_object_mut) {
-                    item.remove("apiVersion");
-                    item.remove("kind");
+        Shape::Metadata(version) | Shape::MetadataList(version) => {
+            let listing = Listing { head: table::metadata_list(&head, version), field: "items" };
+            listing.encode(call.accepted, &list.items, |item| Ok(table::metadata(&parse(item)?, version)))
+        }
+        Shape::Whole => {
+            let typed = resource.custom().is_some();
+            Listing { head, field: "items" }.encode(call.accepted, &list.items, |item| {
+                let mut item = parse(item)?;
+                if let Some(fields) = item.as_object_mut().filter(|_| !typed) {
+                    fields.remove("apiVersion");
+                    fields.remove("kind");
                 }
-            }
-            whole["items"] = items.into();
-            let shaped = match shape {
-                Shape::Metadata(version) | Shape::MetadataList(version) => {
-                    table::metadata_list(&whole, version)
-                }
-                _ => whole,
-            };
-            encode(call, StatusCode::OK, &shaped)
+                Ok(item)
+            })
         }
     }
 }

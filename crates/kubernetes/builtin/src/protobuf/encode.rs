@@ -5,18 +5,16 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::wire::{put_bytes, put_double, put_integer};
+use super::wire::{put_bytes, put_double, put_integer, put_length};
 use crate::table::{Expr, Shape, Special, Table, TypeId};
 use crate::time::{self, Layout};
 
-pub(super) fn envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, raw: &[u8]) {
+pub(super) fn envelope_start(out: &mut Vec<u8>, api_version: &str, kind: &str, length: usize) {
     let mut meta = Vec::new();
     put_bytes(&mut meta, 1, api_version.as_bytes());
     put_bytes(&mut meta, 2, kind.as_bytes());
     put_bytes(out, 1, &meta);
-    put_bytes(out, 2, raw);
-    put_bytes(out, 3, b"");
-    put_bytes(out, 4, b"");
+    put_length(out, 2, length);
 }
 
 pub(super) fn message(

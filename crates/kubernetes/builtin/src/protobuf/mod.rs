@@ -13,6 +13,9 @@ use crate::table::{Table, TypeId, table};
 /// Prefix of every Kubernetes protobuf body.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
+/// What stands after the message in its envelope: neither an encoding nor a type of the content.
+pub const ENVELOPE_END: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
+
 /// Maximum nesting of messages.
 const MAX_DEPTH: usize = 128;
 
@@ -39,6 +42,16 @@ pub fn decode_message(id: TypeId, raw: &[u8]) -> Result<Map<String, Value>, Erro
 /// Encodes an object of a built-in kind, by its `apiVersion` and `kind`. `None` if the kind is not built in, or the
 /// object does not match its type.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
+    let raw = encode_bare(object)?;
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let mut body = envelope_start(text("apiVersion"), text("kind"), raw.len());
+    body.extend_from_slice(&raw);
+    body.extend_from_slice(&ENVELOPE_END);
+    Some(body)
+}
+
+/// Like [`encode`], without the envelope.
+pub fn encode_bare(object: &Value) -> Option<Vec<u8>> {
     // `APIVersions` is older than `apiVersion`.
     let api_version = object.get("apiVersion").map_or(Some(""), Value::as_str)?;
     let kind = object.get("kind")?.as_str()?;
@@ -46,11 +59,14 @@ pub fn encode(object: &Value) -> Option<Vec<u8>> {
         "" => ("", "v1"),
         given => given.split_once('/').unwrap_or(("", given)),
     };
-    let id = table().kind(group, version, kind)?;
-    let raw = encode_message(table(), id, object)?;
-    let mut body = MAGIC.to_vec();
-    encode::envelope(&mut body, api_version, kind, &raw);
-    Some(body)
+    encode_message(table(), table().kind(group, version, kind)?, object)
+}
+
+/// What stands before a bare message of a length in its envelope.
+pub fn envelope_start(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
+    let mut start = MAGIC.to_vec();
+    encode::envelope_start(&mut start, api_version, kind, length);
+    start
 }
 
 /// Encodes a bare message. Built-in objects have no `apiVersion` and `kind` inside of lists and watches.

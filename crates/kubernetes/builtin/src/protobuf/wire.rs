@@ -95,7 +95,12 @@ pub(super) fn put_double(out: &mut Vec<u8>, number: u32, value: f64) {
 }
 
 pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
-    put_varint(out, u64::from(number) << 3 | 2);
-    put_varint(out, value.len() as u64);
+    put_length(out, number, value.len());
     out.extend_from_slice(value);
+}
+
+/// Begins a field of so many bytes.
+pub(super) fn put_length(out: &mut Vec<u8>, number: u32, length: usize) {
+    put_varint(out, u64::from(number) << 3 | 2);
+    put_varint(out, length as u64);
 }

@@ -8,7 +8,7 @@ use super::confined;
 use crate::client::Client;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-const WIDGETS: &str = "/apis/ex.io/v1/namespaces/default/widgets";
+pub(super) const WIDGETS: &str = "/apis/ex.io/v1/namespaces/default/widgets";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const JSON: &str = "application/json";
@@ -27,7 +27,7 @@ async fn send(client: &Client, method: &str, path: &str, content_type: &str, bod
 }
 
 /// A kind whose `spec` has a few fields and whose `any` accepts everything.
-async fn define_widgets(client: &Client) {
+pub(super) async fn define_widgets(client: &Client) {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {
             "texts": {"type": "array", "items": {"type": "string", "pattern": "^a$"}},
@@ -46,12 +46,12 @@ async fn define_widgets(client: &Client) {
     client.until("/apis/ex.io/v1/widgets", |(code, _)| *code == 200).await;
 }
 
-fn widget(spec: &str) -> String {
+pub(super) fn widget(spec: &str) -> String {
     format!(r#"{{"apiVersion":"ex.io/v1","kind":"Widget","metadata":{{"name":"a"}},"spec":{{{spec}}}}}"#)
 }
 
 /// The same JSON many times, separated by commas.
-fn repeated(entry: &str, bytes: usize) -> String {
+pub(super) fn repeated(entry: &str, bytes: usize) -> String {
     vec![entry; bytes / (entry.len() + 1)].join(",")
 }
 

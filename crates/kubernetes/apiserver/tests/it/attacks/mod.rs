@@ -2,6 +2,7 @@
 //! not bound a request, that process dies and the test fails.
 
 mod bodies;
+mod lists;
 mod roles;
 
 use std::future::Future;
