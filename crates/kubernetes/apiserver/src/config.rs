@@ -17,6 +17,7 @@ use crate::digest::Digest;
 use crate::flow_control::InFlightLimits;
 use crate::front::ConnectionLimits;
 use crate::services::ServiceRange;
+use crate::watches::WatchLimits;
 
 pub struct Config {
     data_dir: Option<PathBuf>,
@@ -27,6 +28,7 @@ pub struct Config {
     pub(crate) kinds: Vec<Arc<dyn Kinds>>,
     pub(crate) connections: ConnectionLimits,
     pub(crate) in_flight: InFlightLimits,
+    pub(crate) watches: WatchLimits,
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) oidc: Option<Arc<Oidc>>,
     pub(crate) services: Option<ServiceRange>,
@@ -77,6 +79,7 @@ impl Config {
             kinds: Vec::new(),
             connections: ConnectionLimits::default(),
             in_flight: InFlightLimits::default(),
+            watches: WatchLimits::default(),
             audit: None,
             oidc: None,
             services: None,
@@ -155,6 +158,13 @@ impl Config {
     #[must_use]
     pub fn with_in_flight(mut self, limits: InFlightLimits) -> Self {
         self.in_flight = limits;
+        self
+    }
+
+    /// Limits open watches.
+    #[must_use]
+    pub fn with_watches(mut self, limits: WatchLimits) -> Self {
+        self.watches = limits;
         self
     }
 

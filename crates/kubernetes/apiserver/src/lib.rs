@@ -55,6 +55,7 @@ mod subresources;
 pub mod table;
 mod verbs;
 mod versions;
+mod watches;
 pub mod webhook_client;
 mod yaml;
 
@@ -66,3 +67,4 @@ pub use local::LocalTransport;
 pub use reply::{Reply, ReplyBody};
 pub use server::Server;
 pub use services::{ServiceRange, ServiceRangeError};
+pub use watches::WatchLimits;

@@ -42,6 +42,7 @@ use crate::registry::{Registry, Resource, build};
 use crate::route::Route;
 use crate::services::ServiceAllocator;
 use crate::status::Result;
+use crate::watches::Watches;
 use crate::webhook_client::WebhookClient;
 
 /// All parts of a server. Created once at startup; read by requests and controllers.
@@ -70,6 +71,8 @@ pub(crate) struct ServerParts {
     /// Open connections of a listener.
     pub connections: Arc<Connections>,
     pub flow_control: FlowControl,
+    /// Open watches.
+    pub watches: Arc<Watches>,
     /// Records requests, if configured.
     pub audit: Option<Arc<Audit>>,
     /// Locks for counting and taking quota, per namespace.
@@ -142,6 +145,7 @@ impl ServerParts {
             metrics: Metrics::default(),
             connections: Arc::new(Connections::new(config.connections)),
             flow_control: FlowControl::new(config.in_flight, objects.clone()),
+            watches: Arc::new(Watches::new(config.watches)),
             audit: config.audit,
             quota_locks: QuotaLocks::default(),
             services,

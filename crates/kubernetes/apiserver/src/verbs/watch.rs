@@ -27,6 +27,7 @@ use crate::selection::Selection;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 use crate::verbs::list::{parse_version, wait_for_version};
+use crate::watches::WatchPermit;
 
 /// A quiet watch gets a bookmark this often.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -48,6 +49,7 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
     if initial {
         wait_for_version(&call, &options.resource_version).await?;
     }
+    let permit = call.parts.watches.admit(&call.user)?;
     let store = call.parts.store.clone();
     let bucket = call.resource().bucket.clone();
 
@@ -80,6 +82,7 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
     let (open, sent) = call.parts.metrics.watch(&call.route);
     let session = Session {
         _open: open,
+        _permit: permit,
         sent,
         ignore_until: if from > start { from } else { 0 },
         bookmarks: options.bookmarks,
@@ -147,6 +150,7 @@ enum Phase {
 
 struct Session {
     _open: Held,
+    _permit: WatchPermit,
     /// Events sent.
     sent: Arc<AtomicU64>,
     call: Arc<Call>,

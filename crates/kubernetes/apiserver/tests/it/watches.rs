@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use capstan_apiserver::{Config, LocalTransport};
+use capstan_apiserver::auth::User;
+use capstan_apiserver::{Config, LocalTransport, WatchLimits};
 use capstan_transport::{Body, Transport, WatchEvent};
 use futures::FutureExt as _;
 use http::Request;
@@ -256,4 +257,33 @@ async fn a_watch_in_another_shape_or_encoding_is_bytes_for_everybody() {
         let mut body = body.events().err().expect("bytes");
         assert!(!body.next().await.expect("a piece").expect("a piece").is_empty(), "{accept}");
     }
+}
+
+#[tokio::test]
+async fn a_user_who_has_too_many_watches_open_gets_a_429_until_one_ends() {
+    let limits = WatchLimits { total: 10, per_user: 2 };
+    let client = Client::with(Config::in_memory().trusting_everybody().with_watches(limits)).await;
+    let jane = client.as_user(User::new("jane", ["system:authenticated"]));
+    let path = format!("{SECRETS}?watch=true");
+    let first = jane.watch(&path).await;
+    let second = jane.watch(&format!("{path}&timeoutSeconds=1")).await;
+    let refused = jane.reply("GET", &path, &[], String::new()).await;
+    assert_eq!(refused.headers().get("retry-after").map(http::HeaderValue::as_bytes), Some(&b"5"[..]));
+    let (code, status) = crate::client::read(refused).await;
+    assert_eq!(
+        (code, &status["reason"], &status["details"]),
+        (429, &json!("TooManyRequests"), &json!({"retryAfterSeconds": 5}))
+    );
+    assert!(
+        status["message"].as_str().is_some_and(|why| why.contains("\"jane\" has 2 watches open")),
+        "{status}"
+    );
+    client.watch(&path).await;
+    second.collect().await;
+    let third = jane.watch(&path).await;
+    drop(first);
+    let _fourth = jane.watch(&path).await;
+    assert_eq!(jane.reply("GET", &path, &[], String::new()).await.status(), 429);
+    drop(third);
+    assert_eq!(jane.reply("GET", &path, &[], String::new()).await.status(), 200);
 }
