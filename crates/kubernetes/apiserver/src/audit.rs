@@ -140,7 +140,7 @@ impl Record {
     }
 
     pub fn request_object(&mut self, object: Value) {
-        self.event.request_object = Some(self.without_managed_fields(object));
+        self.event.request_object = Some((&self.without_managed_fields(object)).into());
     }
 
     fn without_managed_fields(&self, mut object: Value) -> Value {
@@ -171,7 +171,7 @@ impl Record {
         }
         if self.decision.level >= Level::RequestResponse && is_json(reply.headers()) {
             let object = reply.body().bytes().and_then(|bytes| parsed(&bytes));
-            self.event.response_object = object.map(|object| self.without_managed_fields(object));
+            self.event.response_object = object.map(|object| (&self.without_managed_fields(object)).into());
         }
         self.record(Stage::ResponseComplete).await;
     }

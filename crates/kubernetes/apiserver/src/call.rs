@@ -17,6 +17,7 @@ use crate::admission::{
 use crate::auth::{Attributes, User};
 use crate::http::body::{self, Decoded, MAX_CRD_DEPTH, MAX_DEPTH};
 use crate::http::options::{FieldValidation, Query};
+use crate::memory::RequestMemory;
 use crate::negotiation::{self, Accepted, Encoding, Endpoint};
 use crate::object::Meta;
 use crate::parts::ServerParts;
@@ -44,6 +45,8 @@ pub(crate) struct Call {
     pub annotations: AuditAnnotations,
     /// The protocol upgrade that the client requests.
     pub upgrade: Option<Upgrade>,
+    /// What may still be decoded for it.
+    pub memory: RequestMemory,
 }
 
 /// The kind of a request's body.
@@ -202,7 +205,7 @@ impl Call {
             strict.append(scale::normalise(words, body)?);
             return Ok(());
         }
-        strategy::normalise_with(words, self.resource(), body, strict)
+        strategy::normalise_with(words, self.resource(), body, strict, self.memory.left())
     }
 
     /// Decodes a request body into an object of this resource: known fields only, defaulted.
@@ -217,9 +220,10 @@ impl Call {
             && self.subresource() != scale::NAME
             && let Some(object) = strategy::normalise_text(self.resource(), bytes, self.max_depth())
         {
+            self.memory.keep_decoded(bytes, &object);
             return Ok(object);
         }
-        let Decoded { mut value, duplicates } = self.parse(bytes, encoding)?;
+        let Decoded { mut value, duplicates, .. } = self.parse(bytes, encoding)?;
         self.expect_kind(&mut value, bytes)?;
         let mut strict = Texts::default();
         self.normalise(Words::Decoder, &mut value, &mut strict).map_err(|error| {
@@ -280,22 +284,30 @@ impl Call {
             Err(_) if kind.contains("yaml") => Encoding::Yaml,
             Err(_) => Encoding::Json,
         };
-        self.parse(bytes, encoding).ok().map(|decoded| decoded.value)
+        self.parse_as(bytes, encoding).ok().map(|decoded| decoded.value)
     }
 
-    /// Parses a body without interpreting it.
+    /// Parses a body without interpreting it. Its memory is taken until the request ends.
     pub fn parse(&self, bytes: &Bytes, encoding: Encoding) -> Result<Decoded> {
-        let max_depth = self.max_depth();
-        let parsed = match encoding {
-            Encoding::Json => body::json(bytes, max_depth),
-            Encoding::Yaml => body::yaml(bytes, max_depth),
-            Encoding::Protobuf => builtin::protobuf::decode(bytes)
-                .map(|value| Decoded { value, duplicates: Texts::default() })
-                .map_err(Undecodable::from),
-        };
-        parsed.map_err(|error| {
+        let parsed = self.parse_as(bytes, encoding).map_err(|error| {
             Status::undecodable(error, |why| self.unrecognized(bytes, &unparsed(encoding, &why)))
-        })
+        })?;
+        match encoding {
+            Encoding::Protobuf => self.memory.keep_decoded(bytes, &parsed.value),
+            Encoding::Json | Encoding::Yaml => self.memory.keep(parsed.memory),
+        }
+        Ok(parsed)
+    }
+
+    fn parse_as(&self, bytes: &Bytes, encoding: Encoding) -> std::result::Result<Decoded, Undecodable> {
+        let max_depth = self.max_depth();
+        match encoding {
+            Encoding::Json => body::json(bytes, max_depth, self.memory.left()),
+            Encoding::Yaml => body::yaml(bytes, max_depth, self.memory.left()),
+            Encoding::Protobuf => {
+                Ok(Decoded { value: builtin::protobuf::decode(bytes)?, ..Decoded::default() })
+            }
+        }
     }
 
     /// 400 for a body that is no object.

@@ -30,6 +30,7 @@ mod health;
 mod http;
 mod listing;
 mod local;
+mod memory;
 mod metrics;
 pub mod negotiation;
 mod object;

@@ -34,6 +34,7 @@ use crate::flow_control::FlowControl;
 use crate::front::Connections;
 use crate::health::Startup;
 use crate::http::options::Query;
+use crate::memory::{BodyRoom, RequestMemory};
 use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::openapi::OpenApi;
@@ -71,6 +72,8 @@ pub(crate) struct ServerParts {
     /// Open connections of a listener.
     pub connections: Arc<Connections>,
     pub flow_control: FlowControl,
+    /// Room for large bodies that are being handled.
+    pub body_room: BodyRoom,
     /// Open watches.
     pub watches: Arc<Watches>,
     /// Records requests, if configured.
@@ -145,6 +148,7 @@ impl ServerParts {
             metrics: Metrics::default(),
             connections: Arc::new(Connections::new(config.connections)),
             flow_control: FlowControl::new(config.in_flight, objects.clone()),
+            body_room: BodyRoom::default(),
             watches: Arc::new(Watches::new(config.watches)),
             audit: config.audit,
             quota_locks: QuotaLocks::default(),
@@ -202,6 +206,7 @@ impl ServerParts {
             warnings: Warnings::default(),
             annotations: AuditAnnotations::default(),
             upgrade: None,
+            memory: RequestMemory::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::bounded::Texts;
 use capstan_schema::field::{FieldError, FieldErrors};
-use capstan_schema::memory::Undecodable;
+use capstan_schema::memory::{MemoryBudget, Undecodable};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -54,6 +54,10 @@ impl Representations for RequestRepresentations<'_> {
 
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value>> {
         Box::pin(async move { self.call.parts.convert(self.call.resource(), object, &to.version).await })
+    }
+
+    fn memory(&self) -> MemoryBudget {
+        self.call.memory.budget()
     }
 
     fn normalise(&self, object: Value, kind: &GroupVersionKind) -> Result<Value> {

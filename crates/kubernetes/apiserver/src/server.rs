@@ -26,6 +26,7 @@ use crate::health::Stage;
 use crate::http::body;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
+use crate::memory::RequestMemory;
 use crate::metrics::Labels;
 use crate::negotiation::{self, Endpoint};
 use crate::parts::ServerParts;
@@ -281,11 +282,15 @@ impl Server {
             warnings: warnings.clone(),
             annotations: about.annotations.clone(),
             upgrade: Upgrade::wanted(head),
+            memory: RequestMemory::default(),
         });
-        let body = if matches!(head.method, Method::GET | Method::HEAD) {
-            Bytes::new()
+        let (body, _room) = if matches!(head.method, Method::GET | Method::HEAD) {
+            (Bytes::new(), None)
         } else {
-            body::read(request_body).await?
+            let deadline = tokio::time::Instant::now() + body::TIMEOUT;
+            let body = body::read(request_body, deadline).await?;
+            let room = self.parts.body_room.admit(&body, deadline).await?;
+            (body, room)
         };
         if let Some(record) =
             about.record.as_mut().filter(|record| record.wants_request() && !body.is_empty())

@@ -10,7 +10,7 @@ use capstan_schema::bounded::Texts;
 use capstan_schema::custom::{Decode, ValidationResult, decode};
 use capstan_schema::embedded::{self, Coerce};
 use capstan_schema::field::FieldErrors;
-use capstan_schema::memory::{MemoryBudget, Undecodable};
+use capstan_schema::memory::{MAX_DECODED, Undecodable};
 use capstan_schema::path::Path;
 use capstan_schema::{default, meta, prune};
 use serde_json::{Map, Value, json};
@@ -120,7 +120,7 @@ pub(crate) fn normalise(
     object: &mut Value,
     strict: &mut Texts,
 ) -> std::result::Result<(), Undecodable> {
-    normalise_with(Words::Decoder, resource, object, strict)
+    normalise_with(Words::Decoder, resource, object, strict, MAX_DECODED)
 }
 
 /// Normalises the result of an apply. Nulls that the applied configuration sets stay, for validation to reject.
@@ -131,19 +131,20 @@ pub(crate) fn normalise_applied(
     match &resource.origin {
         Origin::Custom(custom) if object["kind"] == *resource.kind => {
             let options =
-                Decode { preserve_unknown: custom.preserve_unknown, drop_malformed: false, keep_nulls: true };
+                Decode { preserve_unknown: custom.preserve_unknown, keep_nulls: true, ..Decode::default() };
             decode(object, &resource.schema, options).map(drop)
         }
         _ => normalise(resource, object, &mut Texts::default()),
     }
 }
 
-/// Like [`normalise`], with errors of the given kind.
+/// Like [`normalise`], with errors of the given kind and a limit in bytes of what defaults may add.
 pub(crate) fn normalise_with(
     words: Words,
     resource: &Resource,
     object: &mut Value,
     strict: &mut Texts,
+    memory: usize,
 ) -> std::result::Result<(), Undecodable> {
     match &resource.origin {
         Origin::BuiltIn => {
@@ -156,8 +157,8 @@ pub(crate) fn normalise_with(
         Origin::Custom(custom) => {
             let options = Decode {
                 preserve_unknown: custom.preserve_unknown,
-                drop_malformed: false,
-                keep_nulls: false,
+                memory: Some(memory),
+                ..Decode::default()
             };
             strict.append(decode(object, &resource.schema, options)?.quoted("unknown field"));
         }
@@ -264,12 +265,13 @@ pub(crate) fn dedup_owners(object: &mut Value, warnings: &Warnings, after_admiss
 
 /// Sets the default of an absent status. Upstream sets it whenever it reads the object; here what is stored is what is
 /// read.
-fn default_status(resource: &Resource, object: &mut Value) -> Result<()> {
+fn default_status(call: &Call, object: &mut Value) -> Result<()> {
+    let resource = call.resource();
     let schema = &resource.schema;
     let has_default = schema.properties.get("status").is_some_and(|status| status.default.is_some());
     // Objects of other versions are defaulted when they are read.
     if has_default && object.get("status").is_none() && resource.version == resource.storage_version {
-        default::apply(object, schema, &MemoryBudget::default())
+        default::apply(object, schema, &call.memory.budget())
             .map_err(|error| Status::bad_request(error.to_string()))?;
     }
     Ok(())
@@ -281,7 +283,7 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
         Origin::Custom(_) => {
             if has_status(call.resource()) {
                 remove(object, "status");
-                default_status(call.resource(), object)?;
+                default_status(call, object)?;
             }
             object.set_meta("generation", 1);
         }
@@ -318,7 +320,7 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
                 Some(status) => object["status"] = status,
                 None => remove(object, "status"),
             }
-            default_status(resource, object)?;
+            default_status(call, object)?;
             object.set_meta("managedFields", managed.unwrap_or_default());
             object.set_meta("resourceVersion", version);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 /// How much of a request is recorded. Each level includes the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -75,6 +76,24 @@ pub struct ResponseStatus {
     pub code: u16,
 }
 
+/// An object as text: decoded it would take many times the memory, for as long as its request lasts.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Document(Box<RawValue>);
+
+impl From<&Value> for Document {
+    fn from(object: &Value) -> Self {
+        // A JSON value has a text.
+        Self(to_raw_value(object).unwrap_or_default())
+    }
+}
+
+impl PartialEq for Document {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
 /// One stage of one request, as `audit.k8s.io/v1` has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -103,9 +122,9 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<ResponseStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_object: Option<Value>,
+    pub request_object: Option<Document>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub response_object: Option<Value>,
+    pub response_object: Option<Document>,
     #[serde(serialize_with = "microseconds")]
     pub request_received_timestamp: Timestamp,
     #[serde(serialize_with = "microseconds")]

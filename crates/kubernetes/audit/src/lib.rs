@@ -13,7 +13,7 @@ mod log;
 mod policy;
 mod webhook;
 
-pub use event::{Event, Level, ObjectReference, ResponseStatus, Stage, UserInfo};
+pub use event::{Document, Event, Level, ObjectReference, ResponseStatus, Stage, UserInfo};
 pub use log::verify::{Report, VerifyError, verify};
 pub use log::{AuditLog, LogError, LogOptions};
 pub use policy::{Decision, Policy, PolicyError, Request};

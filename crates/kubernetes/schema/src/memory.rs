@@ -75,10 +75,53 @@ impl MemoryBudget {
         }
     }
 
+    /// Bytes that are left.
+    pub fn left(&self) -> usize {
+        self.left.get()
+    }
+
     /// Whether the budget was exceeded. Needed after decoders of other crates, which lose our error type.
     pub fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
+}
+
+/// An upper bound of what a body takes when it is decoded, from the marks in its text. At most [`MAX_DECODED`], which no
+/// decoder exceeds.
+pub fn estimate(body: &[u8]) -> usize {
+    let is_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'['));
+    // In a binary message every pair of bytes may be a message of many fields, in YAML an alias anything.
+    if !is_json && (body.starts_with(b"k8s\0") || body.contains(&b'*')) {
+        return MAX_DECODED;
+    }
+    let mut bytes = body.len();
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in body {
+        bytes += match byte {
+            _ if escaped => {
+                escaped = false;
+                0
+            }
+            b'\\' if is_json && quoted => {
+                escaped = true;
+                0
+            }
+            b'"' if is_json => {
+                quoted = !quoted;
+                0
+            }
+            _ if quoted => 0,
+            b'{' => NODE,
+            // In YAML, each key may be the first of a map.
+            b':' | b'?' if !is_json => NODE + 2 * ALLOCATION,
+            b':' => 2 * (MAP_ENTRY + ALLOCATION),
+            b'[' => ALLOCATION + 4 * size_of::<Value>(),
+            b'-' if !is_json => 2 * ALLOCATION + 4 * size_of::<Value>(),
+            b',' => ALLOCATION + 2 * size_of::<Value>(),
+            _ => 0,
+        };
+    }
+    bytes.min(MAX_DECODED)
 }
 
 /// Size of the n-th entry of a list in bytes, without its heap data.
@@ -218,6 +261,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_estimate_is_never_less_than_what_is_decoded() {
+        for text in [
+            r#"{"":0}"#.to_owned(),
+            format!("[{}]", vec![r#"{"":0}"#; 1000].join(",")),
+            format!("[{}]", vec!["[0]"; 1000].join(",")),
+            format!("[{}]", vec!["\"\""; 1000].join(",")),
+            format!("[{}]", vec![r#"{"a":{"b":{}}}"#; 1000].join(",")),
+            format!("{{{}}}", (0..1000).map(|n| format!("\"k{n}\":\"v\"")).collect::<Vec<_>>().join(",")),
+            json!({"data": {"text": "{\"a\": [1, 2, \\\"}".repeat(100)}}).to_string(),
+        ] {
+            let budget = MemoryBudget::default();
+            from_slice(text.as_bytes(), &budget).expect("it fits");
+            let (taken, estimated) = (MAX_DECODED - budget.left(), estimate(text.as_bytes()));
+            assert!(taken <= estimated, "{taken} > {estimated}: {}", &text[..text.len().min(80)]);
+        }
+        assert_eq!(estimate(b"k8s\0"), MAX_DECODED);
+        let text = json!({"data": {"a": "x{[,:".repeat(100_000)}}).to_string();
+        assert!(estimate(text.as_bytes()) < 600_000, "marks in texts do not count");
+    }
 
     #[test]
     fn decoding_counts_what_the_tree_costs() {

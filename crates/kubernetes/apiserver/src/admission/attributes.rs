@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use capstan_schema::Schema;
+use capstan_schema::memory::MemoryBudget;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -158,6 +159,11 @@ pub trait Representations: Send + Sync {
     /// after a JSON patch.
     fn normalise_strictly(&self, object: Value, kind: &GroupVersionKind) -> Result<Value> {
         self.normalise(object, kind)
+    }
+
+    /// What may still be decoded for the request.
+    fn memory(&self) -> MemoryBudget {
+        MemoryBudget::default()
     }
 
     /// The schema of a version of the resource, for patches that merge.

@@ -13,13 +13,14 @@ use capstan_schema::memory::{self, Counted, MemoryBudget, TooLarge, Undecodable}
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::budget::BudgetBreach;
+use tokio::time::Instant;
 
 use crate::status::{Result, Status};
 
 /// Largest request body in bytes.
 pub const MAX_BODY: usize = 3 * 1024 * 1024;
-/// Timeout of reading a body: upstream's request timeout.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of a request until its body is read and there is room for it: upstream's request timeout.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// Nesting limit of a decoded body.
 pub const MAX_DEPTH: usize = 64;
 /// Nesting limit of a CustomResourceDefinition: each of the 64 levels of a schema takes up to three levels of JSON.
@@ -31,10 +32,12 @@ pub struct Decoded {
     pub value: Value,
     /// Duplicate fields: `duplicate field "spec.x"`, or the YAML form of the error.
     pub duplicates: Texts,
+    /// Memory that it takes in bytes, estimated.
+    pub memory: usize,
 }
 
-/// Reads a whole body of at most [`MAX_BODY`] bytes.
-pub async fn read<B>(body: B) -> Result<Bytes>
+/// Reads a whole body of at most [`MAX_BODY`] bytes until a deadline, which is [`TIMEOUT`] from the start.
+pub async fn read<B>(body: B, deadline: Instant) -> Result<Bytes>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -44,7 +47,7 @@ where
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(too_large());
     }
-    let Ok(read) = tokio::time::timeout(TIMEOUT, Limited::new(body, MAX_BODY).collect()).await else {
+    let Ok(read) = tokio::time::timeout_at(deadline, Limited::new(body, MAX_BODY).collect()).await else {
         let why = format!("the request body was not received within {} seconds", TIMEOUT.as_secs());
         return Err(Status::new(StatusCode::REQUEST_TIMEOUT, "Timeout", why));
     };
@@ -55,9 +58,9 @@ where
     }
 }
 
-/// Decodes JSON. As in Go, the last duplicate of a field wins.
-pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Undecodable> {
-    let walk = Walk { duplicates: RefCell::default(), budget: MemoryBudget::default(), max_depth };
+/// Decodes JSON into at most `memory` bytes. As in Go, the last duplicate of a field wins.
+pub fn json(bytes: &[u8], max_depth: usize, memory: usize) -> std::result::Result<Decoded, Undecodable> {
+    let walk = Walk { duplicates: RefCell::default(), budget: MemoryBudget::of(memory), max_depth };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     // Our own limit applies instead; see `MAX_CRD_DEPTH`.
     deserializer.disable_recursion_limit();
@@ -68,43 +71,46 @@ pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Unde
         },
     )?;
     deserializer.end().map_err(|e| go_syntax_error(bytes, &e))?;
-    Ok(Decoded { value, duplicates: walk.duplicates.into_inner() })
+    let memory = memory - walk.budget.left();
+    Ok(Decoded { value, duplicates: walk.duplicates.into_inner(), memory })
 }
 
-/// Decodes the first YAML document by the YAML 1.1 rules of kubectl and the API server.
-pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Undecodable> {
+/// Decodes the first YAML document into at most `memory` bytes, by the YAML 1.1 rules of kubectl and the API server.
+pub fn yaml(bytes: &[u8], max_depth: usize, memory: usize) -> std::result::Result<Decoded, Undecodable> {
     let bytes = first_document(bytes);
     // Most YAML bodies are JSON, which is YAML: clients send apply configurations that way. Duplicates are reported
     // with the YAML form of the error.
     if bytes.trim_ascii_start().first() == Some(&b'{') {
-        match json(bytes, max_depth) {
+        match json(bytes, max_depth, memory) {
             Ok(decoded) if decoded.duplicates.is_empty() => return Ok(decoded),
             Err(error @ Undecodable::TooLarge(_)) => return Err(error),
             Ok(_) | Err(Undecodable::Malformed(_)) => {}
         }
     }
     let mut duplicates = Texts::default();
-    let value = match parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::Error) {
-        Ok(value) => value,
+    let budget = MemoryBudget::of(memory);
+    let (value, budget) = match parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::Error, &budget) {
+        Ok(value) => (value, budget),
         Err(error @ Undecodable::TooLarge(_)) => return Err(error),
         Err(Undecodable::Malformed(first)) => {
+            let again = MemoryBudget::of(memory);
             let value =
-                parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::LastWins).map_err(
-                    |error| match error {
+                parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::LastWins, &again).map_err(|error| {
+                    match error {
                         Undecodable::Malformed(why) => {
                             format!("error converting YAML to JSON: yaml: {why}").into()
                         }
                         too_large @ Undecodable::TooLarge(_) => too_large,
-                    },
-                )?;
+                    }
+                })?;
             duplicates.push(first);
-            value
+            (value, again)
         }
     };
     if depth(&value) > max_depth {
         return Err(format!("document is nested deeper than {max_depth} levels").into());
     }
-    Ok(Decoded { value, duplicates })
+    Ok(Decoded { value, duplicates, memory: memory - budget.left() })
 }
 
 /// The text up to the marker that begins a second document: upstream ignores what follows.
@@ -127,13 +133,16 @@ fn first_document(bytes: &[u8]) -> &[u8] {
 }
 
 /// The parser's own limits bound depth (64 levels), nodes and alias expansion; ours bounds the memory of the result.
-fn parse_yaml(bytes: &[u8], duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<Value, Undecodable> {
+fn parse_yaml(
+    bytes: &[u8],
+    duplicate_keys: serde_saphyr::DuplicateKeyPolicy,
+    budget: &MemoryBudget,
+) -> Result<Value, Undecodable> {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = duplicate_keys;
     options.legacy_octal_numbers = true;
-    let budget = MemoryBudget::default();
     let parsed = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |deserializer| {
-        Counted(&budget).deserialize(deserializer)
+        Counted(budget).deserialize(deserializer)
     });
     parsed.map_err(|error| match error.without_snippet() {
         _ if budget.is_exceeded() => TooLarge.into(),
@@ -317,20 +326,25 @@ impl<'de> Visitor<'de> for Node<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use capstan_schema::memory::MAX_DECODED;
     use serde_json::json;
 
     #[test]
     fn only_the_first_document_of_a_yaml_body_counts() {
         for text in ["a: 1\n---\na: 2\n", "---\na: 1\n---\na: [", "# c\n\n---\na: 1\n...\n{", "a: 1\n--- x\n"]
         {
-            assert_eq!(yaml(text.as_bytes(), MAX_DEPTH).unwrap().value, json!({"a": 1}), "{text}");
+            assert_eq!(
+                yaml(text.as_bytes(), MAX_DEPTH, MAX_DECODED).unwrap().value,
+                json!({"a": 1}),
+                "{text}"
+            );
         }
-        assert_eq!(yaml(b"a: ---x\nb: |\n  ---\n", MAX_DEPTH).unwrap().value["b"], "---\n");
+        assert_eq!(yaml(b"a: ---x\nb: |\n  ---\n", MAX_DEPTH, MAX_DECODED).unwrap().value["b"], "---\n");
     }
 
     #[test]
     fn duplicate_fields_are_named_by_path_and_the_last_wins() {
-        let decoded = json(br#"{"spec":{"a":1,"a":2,"l":[{"x":1,"x":3}]}}"#, MAX_DEPTH).unwrap();
+        let decoded = json(br#"{"spec":{"a":1,"a":2,"l":[{"x":1,"x":3}]}}"#, MAX_DEPTH, MAX_DECODED).unwrap();
         assert_eq!(decoded.value, json!({"spec": {"a": 2, "l": [{"x": 3}]}}));
         assert_eq!(
             decoded.duplicates.entries(),
@@ -344,7 +358,7 @@ mod tests {
         let key = "k".repeat(50_000);
         let fields = vec!["\"a\":0"; 400_000].join(",");
         let body = format!("{{\"{key}\":{{\"{key}\":{{{fields}}}}}}}");
-        let decoded = json(body.as_bytes(), MAX_DEPTH).unwrap();
+        let decoded = json(body.as_bytes(), MAX_DEPTH, MAX_DECODED).unwrap();
         assert_eq!(decoded.duplicates.entries().len() + decoded.duplicates.more(), 399_999);
         assert!(decoded.duplicates.bytes() <= Texts::MAX_BYTES + 2 * Texts::MAX_ENTRY);
     }
@@ -355,24 +369,29 @@ mod tests {
         let lists = vec!["[0]"; 700_000].join(",");
         for text in [&objects, &lists] {
             let body = format!("{{\"a\":[{text}]}}");
-            assert_eq!(json(body.as_bytes(), MAX_DEPTH).unwrap_err(), TooLarge.into());
-            assert_eq!(yaml(body.as_bytes(), MAX_DEPTH).unwrap_err(), TooLarge.into());
+            assert_eq!(json(body.as_bytes(), MAX_DEPTH, MAX_DECODED).unwrap_err(), TooLarge.into());
+            assert_eq!(yaml(body.as_bytes(), MAX_DEPTH, MAX_DECODED).unwrap_err(), TooLarge.into());
         }
         let block = "- ? ''\n".repeat(120_000);
-        assert_eq!(yaml(block.as_bytes(), MAX_DEPTH).unwrap_err(), TooLarge.into());
+        assert_eq!(yaml(block.as_bytes(), MAX_DEPTH, MAX_DECODED).unwrap_err(), TooLarge.into());
     }
 
     #[test]
     fn dense_bodies_of_the_size_of_stored_objects_are_not_too_large() {
         let pairs = vec![r#"{"name":"a","value":"b"}"#; 1_572_864 / 25].join(",");
         let body = format!("{{\"env\":[{pairs}]}}");
-        assert!(json(body.as_bytes(), MAX_DEPTH).is_ok());
+        assert!(json(body.as_bytes(), MAX_DEPTH, MAX_DECODED).is_ok());
     }
 
     #[test]
     fn nesting_beyond_the_limit_is_refused_not_recursed_into() {
         let deep = "[".repeat(100_000);
-        assert!(json(deep.as_bytes(), MAX_DEPTH).unwrap_err().to_string().contains("exceeded max depth"));
+        assert!(
+            json(deep.as_bytes(), MAX_DEPTH, MAX_DECODED)
+                .unwrap_err()
+                .to_string()
+                .contains("exceeded max depth")
+        );
     }
 
     #[test]
@@ -383,7 +402,7 @@ mod tests {
             ("{\"a\":1 x", "invalid character 'x' after object key:value pair"),
             ("nope", "invalid character 'o' in literal null (expecting 'u')"),
         ] {
-            let got = json(text.as_bytes(), MAX_DEPTH).unwrap_err().to_string();
+            let got = json(text.as_bytes(), MAX_DEPTH, MAX_DECODED).unwrap_err().to_string();
             if text != "nope" {
                 assert_eq!(got, want, "{text}");
             }
@@ -392,7 +411,7 @@ mod tests {
 
     #[test]
     fn yaml_follows_the_rules_kubectl_follows() {
-        let decoded = yaml(b"a: yes\nb: 0644\nc: 12_000\nd: 'x'\n", MAX_DEPTH).unwrap();
+        let decoded = yaml(b"a: yes\nb: 0644\nc: 12_000\nd: 'x'\n", MAX_DEPTH, MAX_DECODED).unwrap();
         assert_eq!(decoded.value, json!({"a": true, "b": 420, "c": 12000, "d": "x"}));
     }
 
@@ -405,9 +424,9 @@ mod tests {
         }
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 90].join(","));
         for bomb in [nested, long] {
-            assert!(yaml(bomb.as_bytes(), MAX_DEPTH).is_err(), "{}", &bomb[..40]);
+            assert!(yaml(bomb.as_bytes(), MAX_DEPTH, MAX_DECODED).is_err(), "{}", &bomb[..40]);
         }
-        assert!(yaml(b"a: &a [1]\nb: *a\n", MAX_DEPTH).is_ok(), "an alias is no crime");
+        assert!(yaml(b"a: &a [1]\nb: *a\n", MAX_DEPTH, MAX_DECODED).is_ok(), "an alias is no crime");
     }
 
     #[test]
@@ -415,18 +434,18 @@ mod tests {
         let nested = |levels: usize| {
             format!("{}{}", "{\"a\":".repeat(levels - 1), "{}".to_owned() + &"}".repeat(levels - 1))
         };
-        type Parser = fn(&[u8], usize) -> std::result::Result<Decoded, Undecodable>;
+        type Parser = fn(&[u8], usize, usize) -> std::result::Result<Decoded, Undecodable>;
         let parsers: [(&str, Parser); 2] = [("json", json), ("yaml", yaml)];
         for (name, parse) in parsers {
-            assert!(parse(nested(150).as_bytes(), MAX_CRD_DEPTH).is_ok(), "{name}");
-            assert!(parse(nested(150).as_bytes(), MAX_DEPTH).is_err(), "{name}");
-            assert!(parse(nested(20_000).as_bytes(), MAX_CRD_DEPTH).is_err(), "{name}");
+            assert!(parse(nested(150).as_bytes(), MAX_CRD_DEPTH, MAX_DECODED).is_ok(), "{name}");
+            assert!(parse(nested(150).as_bytes(), MAX_DEPTH, MAX_DECODED).is_err(), "{name}");
+            assert!(parse(nested(20_000).as_bytes(), MAX_CRD_DEPTH, MAX_DECODED).is_err(), "{name}");
         }
     }
 
     #[test]
     fn a_duplicate_yaml_key_is_reported_with_its_line() {
-        let decoded = yaml(b"a: 1\nb:\n  c: 1\n  c: 2\n", MAX_DEPTH).unwrap();
+        let decoded = yaml(b"a: 1\nb:\n  c: 1\n  c: 2\n", MAX_DEPTH, MAX_DECODED).unwrap();
         assert_eq!(decoded.value, json!({"a": 1, "b": {"c": 2}}));
         assert_eq!(
             decoded.duplicates.entries(),

@@ -97,8 +97,8 @@ fn options(call: &Call, body: &Bytes, read: fn(&Value) -> Result<DeleteOptions>)
     let encoding = negotiation::body(call.content_type.as_deref(), Endpoint::BuiltIn)?;
     let parsed = match encoding {
         Encoding::Protobuf => capstan_builtin::protobuf::decode(body).map_err(Undecodable::from),
-        Encoding::Json => body::json(body, MAX_DEPTH).map(|decoded| decoded.value),
-        Encoding::Yaml => body::yaml(body, MAX_DEPTH).map(|decoded| decoded.value),
+        Encoding::Json => body::json(body, MAX_DEPTH, call.memory.left()).map(|decoded| decoded.value),
+        Encoding::Yaml => body::yaml(body, MAX_DEPTH, call.memory.left()).map(|decoded| decoded.value),
     };
     let parsed = parsed
         .map_err(|error| Status::undecodable(error, |why| Status::bad_request(unparsed(encoding, &why))))?;

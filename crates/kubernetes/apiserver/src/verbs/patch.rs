@@ -6,6 +6,7 @@ use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::bounded::Texts;
 use capstan_schema::field::FieldError;
+use capstan_schema::memory::MemoryBudget;
 use capstan_schema::patch::{self, PatchError};
 use serde_json::Value;
 
@@ -23,9 +24,10 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
     let write_kind = if kind == PatchKind::Apply { WriteKind::Apply } else { WriteKind::Patch };
     let options = call.query.write_options(write_kind)?;
     if kind == PatchKind::Apply {
-        let parsed = body::yaml(body, MAX_CRD_DEPTH).map_err(|e| {
+        let parsed = body::yaml(body, MAX_CRD_DEPTH, call.memory.left()).map_err(|e| {
             Status::undecodable(e, |why| Status::bad_request(format!("error decoding YAML: {why}")))
         })?;
+        call.memory.keep(parsed.memory);
         if !matches!(parsed.value, Value::Object(_) | Value::Null) {
             let found = go_type(&parsed.value);
             return Err(Status::bad_request(format!(
@@ -38,7 +40,7 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
         return pipeline::change(call, &applied, &options, write_kind).await;
     }
     // A patch that cannot be read is only reported for an object that exists.
-    let (patch, duplicates) = match read(kind, body, options.field_validation) {
+    let (patch, duplicates) = match read(call, kind, body, options.field_validation) {
         Ok((patch, duplicates)) => (Ok(patch), duplicates),
         Err(status) => (Err(status), Texts::default()),
     };
@@ -47,14 +49,15 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
 }
 
 /// Decodes a patch, with the strict decoding errors of its own.
-fn read(kind: PatchKind, body: &Bytes, validation: FieldValidation) -> Result<(Patch, Texts)> {
-    let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|error| {
+fn read(call: &Call, kind: PatchKind, body: &Bytes, validation: FieldValidation) -> Result<(Patch, Texts)> {
+    let parsed = body::json(body, MAX_CRD_DEPTH, call.memory.left()).map_err(|error| {
         Status::undecodable(error, |why| match (kind, validation) {
             // A strategic merge patch is decoded before options are validated.
             (PatchKind::Strategic, _) | (_, FieldValidation::Ignore) => Status::bad_request(why),
             _ => Status::bad_request(format!("error decoding patch: {why}")),
         })
     })?;
+    call.memory.keep(parsed.memory);
     let checked = validation != FieldValidation::Ignore;
     if kind == PatchKind::Merge
         && checked
@@ -83,14 +86,14 @@ impl Change for Patched {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         let schema = call.body_schema();
         let patch = self.patch.as_ref().map_err(Clone::clone)?;
-        let mut object = patch.apply(&schema, current)?;
+        let mut object = patch.apply(&schema, current, call.memory.budget())?;
         let mut strict = self.duplicates.clone();
         // Computes the patched object again for the message: errors are rare.
         let invalid = |why: String| {
             let shown = match patch {
                 Patch::Strategic(patch) => Ok(go_map(patch)),
                 Patch::Json(_) | Patch::Merge(_) => {
-                    patch.apply(&schema, current).map(|object| object.to_string())
+                    patch.apply(&schema, current, call.memory.budget()).map(|object| object.to_string())
                 }
             };
             let invalid =
@@ -165,9 +168,10 @@ impl Patch {
         })
     }
 
-    pub fn apply(&self, schema: &Schema, current: &Value) -> Result<Value> {
+    /// `memory` limits what a JSON patch may copy.
+    pub fn apply(&self, schema: &Schema, current: &Value, memory: MemoryBudget) -> Result<Value> {
         match self {
-            Self::Json(patch) => patch.apply(current.clone()),
+            Self::Json(patch) => patch.apply_within(current.clone(), memory),
             Self::Merge(patch) => patch::merge::apply(current.clone(), patch.clone()),
             Self::Strategic(patch) => patch::strategic::apply(current.clone(), patch.clone(), schema),
         }

@@ -17,6 +17,8 @@ pub struct Decode {
     pub drop_malformed: bool,
     /// Nulls stay where the schema does not allow them: for the result of an apply, which validation rejects.
     pub keep_nulls: bool,
+    /// Memory that defaults may take in bytes; `None` is the limit of a document.
+    pub memory: Option<usize>,
 }
 
 /// Normalises a JSON object in place and returns the paths of unknown fields, in upstream's order. The error for a
@@ -54,7 +56,8 @@ pub fn decode(object: &mut Value, schema: &Schema, options: Decode) -> Result<Te
     if let (Some(metadata), Value::Object(fields)) = (metadata, &mut *object) {
         fields.insert("metadata".into(), metadata.into());
     }
-    default::apply(object, schema, &MemoryBudget::default())?;
+    let budget = options.memory.map_or_else(MemoryBudget::default, MemoryBudget::of);
+    default::apply(object, schema, &budget)?;
     Ok(unknown)
 }
 

@@ -91,8 +91,15 @@ impl Patch {
     /// # Errors
     /// [`PatchError::Inapplicable`] with upstream's text when an operation fails.
     pub fn apply(&self, document: Value) -> Result<Value, PatchError> {
-        let mut work =
-            Work { depth: super::depth(&document), document, copied: 0, budget: MemoryBudget::default() };
+        self.apply_within(document, MemoryBudget::default())
+    }
+
+    /// Like [`Patch::apply`], with a memory budget for what it copies.
+    ///
+    /// # Errors
+    /// As [`Patch::apply`].
+    pub fn apply_within(&self, document: Value, budget: MemoryBudget) -> Result<Value, PatchError> {
+        let mut work = Work { depth: super::depth(&document), document, copied: 0, budget };
         for operation in &self.operations {
             work.run(operation).map_err(PatchError::Inapplicable)?;
         }

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use capstan_env::Env;
-use capstan_schema::memory::{self, MemoryBudget};
+use capstan_schema::memory;
 use capstan_schema::patch::json::Patch;
 use futures::future::{BoxFuture, join_all};
 use hooks::{Hook, Hooks};
@@ -147,7 +147,7 @@ impl Webhooks {
         }
         let undecodable =
             |why: String| Failure::Calling(format!("received undecodable patch in webhook response: {why}"));
-        let body = memory::from_slice(&verdict.patch, &MemoryBudget::default()).map_err(|error| {
+        let body = memory::from_slice(&verdict.patch, &representations.memory()).map_err(|error| {
             undecodable(match error.is_eof() {
                 true => "unexpected end of JSON input".into(),
                 false => error.to_string(),
@@ -167,7 +167,9 @@ impl Webhooks {
         if verdict.patch_type != "JSONPatch" {
             return Err(Failure::Calling(format!("unsupported patch type {:?}", verdict.patch_type)));
         }
-        let patched = patch.apply(object.clone()).map_err(|error| internal(error.to_string()))?;
+        let patched = patch
+            .apply_within(object.clone(), representations.memory())
+            .map_err(|error| internal(error.to_string()))?;
         let changed = patched != *object;
         let settled = representations.normalise(patched, &form.kind).map_err(|status| match status.code {
             422 => Failure::Refused(status),

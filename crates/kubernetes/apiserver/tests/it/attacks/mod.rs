@@ -2,11 +2,14 @@
 //! not bound a request, that process dies and the test fails.
 
 mod bodies;
+mod held;
 mod lists;
 mod roles;
 
 use std::future::Future;
 use std::process::Command;
+
+use capstan_apiserver::Config;
 
 use super::client::Client;
 
@@ -18,6 +21,16 @@ const CONFINED: &str = "CAPSTAN_CONFINED_TEST";
 /// Runs the test `name` of `module` (`module_path!()`) on a server of its own, in a process with 1 GiB of address
 /// space.
 pub fn confined<F: Future<Output = ()>>(module: &str, name: &str, attack: impl FnOnce(Client) -> F) {
+    confined_with(module, name, Config::in_memory, attack);
+}
+
+/// Like [`confined`], with a server as configured.
+pub fn confined_with<F: Future<Output = ()>>(
+    module: &str,
+    name: &str,
+    config: impl FnOnce() -> Config,
+    attack: impl FnOnce(Client) -> F,
+) {
     let (_, module) = module.split_once("::").expect("a module of this crate");
     let test = format!("{module}::{name}");
     if std::env::var(CONFINED).is_ok_and(|running| running == test) {
@@ -26,7 +39,7 @@ pub fn confined<F: Future<Output = ()>>(module: &str, name: &str, attack: impl F
             .start_paused(true)
             .build()
             .expect("a runtime");
-        runtime.block_on(async { attack(Client::start().await).await });
+        runtime.block_on(async { attack(Client::with(config()).await).await });
         return;
     }
     let output = Command::new("sh")
