@@ -35,7 +35,8 @@ const MAX_WAIT: Duration = Duration::from_secs(15);
 const OBJECTS_PER_SEAT: usize = 100;
 const MAX_SEATS: usize = 10;
 
-/// Limits of concurrent requests. Together they are the seats that priority levels share; zero means no limit.
+/// Limits of concurrent requests. Together they are the seats that priority levels share; zero means no limit for its
+/// kind of requests, and the other limit holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlightLimits {
     /// For read-only requests.
@@ -64,6 +65,7 @@ pub(crate) struct FlowControl {
     source: Arc<dyn ObjectSource>,
     current: ArcSwapOption<Configuration>,
     reading: Mutex<()>,
+    limits: InFlightLimits,
     /// `None` without a limit.
     scheduler: Option<SharedScheduler>,
 }
@@ -87,13 +89,13 @@ pub(crate) struct TooMany;
 
 impl FlowControl {
     pub fn new(limits: InFlightLimits, source: Arc<dyn ObjectSource>) -> Self {
-        let limited = limits.read_only > 0 && limits.mutating > 0;
         let seats = limits.read_only.saturating_add(limits.mutating);
         Self {
             source,
             current: ArcSwapOption::empty(),
             reading: Mutex::new(()),
-            scheduler: limited.then(|| Scheduler::shared(seats)),
+            limits,
+            scheduler: (seats > 0).then(|| Scheduler::shared(seats)),
         }
     }
 
@@ -116,7 +118,8 @@ impl FlowControl {
             return (None, Ok(Seat { _admitted: None }));
         };
         let classification = Classification { schema: schema.uid.clone(), level: level.uid.clone() };
-        let (Some(scheduler), Some(limits)) = (&self.scheduler, &level.limits) else {
+        let of_kind = if is_read_only(info) { self.limits.read_only } else { self.limits.mutating };
+        let (Some(scheduler), Some(limits), 1..) = (&self.scheduler, &level.limits, of_kind) else {
             return (Some(classification), Ok(Seat { _admitted: None }));
         };
         let seats = if lists_objects(info, query) { seats_of_list(objects(), limits.nominal) } else { 1 };
@@ -195,6 +198,11 @@ fn is_long_running(info: &RequestInfo) -> bool {
     info.verb == "proxy"
         || info.is_resource
             && matches!(info.subresource.as_str(), "attach" | "exec" | "proxy" | "log" | "portforward")
+}
+
+/// Whether a request only reads, as upstream counts it.
+fn is_read_only(info: &RequestInfo) -> bool {
+    matches!(info.verb.as_str(), "get" | "head" | "list" | "watch")
 }
 
 /// Whether the response has all objects of a collection.

@@ -41,7 +41,10 @@ fn level(name: &str, response: Value) -> Value {
 
 /// A server with a level of one seat for jane.
 async fn one_seat(response: Value) -> (Client, Client) {
-    let limits = InFlightLimits { read_only: 1, mutating: 1 };
+    with_level(InFlightLimits { read_only: 1, mutating: 1 }, response).await
+}
+
+async fn with_level(limits: InFlightLimits, response: Value) -> (Client, Client) {
     let admin = Client::with(Config::in_memory().trusting_everybody().with_in_flight(limits)).await;
     let (code, created) =
         admin.create(&format!("{GROUP}/prioritylevelconfigurations"), &level("narrow", response)).await;
@@ -111,6 +114,18 @@ async fn a_level_with_queues_lets_requests_wait_for_a_seat() {
     let mut upload = Box::pin(jane.upload_without_end("POST", MAPS));
     assert!(futures::poll!(&mut upload).is_pending());
     assert_eq!(jane.get(MAPS).await.0, 429);
+}
+
+#[tokio::test]
+async fn a_limit_of_zero_is_none_for_its_kind_of_requests_only() {
+    for (read_only, mutating, reads, writes) in [(0, 1, 200, 429), (1, 0, 200, 201), (0, 0, 200, 201)] {
+        let limits = InFlightLimits { read_only, mutating };
+        let (_admin, jane) = with_level(limits, json!({"type": "Reject"})).await;
+        let mut upload = Box::pin(jane.upload_without_end("POST", MAPS));
+        assert!(futures::poll!(&mut upload).is_pending());
+        let found = (jane.get(MAPS).await.0, jane.create(MAPS, &map("a")).await.0);
+        assert_eq!(found, (reads, writes), "{limits:?}");
+    }
 }
 
 #[tokio::test]
