@@ -24,6 +24,8 @@ mod documents;
 mod events;
 mod fields;
 mod flow_control;
+#[cfg(test)]
+mod fuzz;
 
 pub mod front;
 mod health;

@@ -17,6 +17,8 @@
 
 mod config;
 mod envelope;
+#[cfg(test)]
+mod fuzz;
 mod key_file;
 mod kms;
 mod local;

@@ -9,6 +9,8 @@
 //! A token of another issuer is nobody's here: other ways to authenticate are tried.
 
 mod config;
+#[cfg(test)]
+mod fuzz;
 mod issuer;
 mod keys;
 mod mapping;

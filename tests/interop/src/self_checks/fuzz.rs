@@ -15,12 +15,14 @@ use crate::cargo;
 use crate::text::human_duration;
 
 /// Crates with tests called `fuzz`.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 12] = [
     "capstan-apiserver",
     "capstan-builtin",
     "capstan-cel",
     "capstan-cloudstack-client",
     "capstan-controller",
+    "capstan-encryption",
+    "capstan-oidc",
     "capstan-openstack-client",
     "capstan-schema",
     "capstan-store",

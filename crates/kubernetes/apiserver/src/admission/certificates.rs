@@ -116,4 +116,41 @@ mod tests {
         assert!(asks("example.org/own", MASTERS).is_ok(), "other signers decide for themselves");
         assert_eq!(check(SIGNER, "AA==").expect_err("refused").code, 403);
     }
+
+    mod fuzz {
+        use proptest::prelude::*;
+
+        use super::*;
+        use crate::fuzz::{config, mutated_bytes};
+
+        /// A signing request of an administrator.
+        fn request() -> Vec<u8> {
+            let mut params = CertificateParams::default();
+            params.distinguished_name.push(DnType::OrganizationName, MASTERS);
+            let key = KeyPair::generate().expect("a key");
+            params.serialize_request(&key).expect("a request").der().to_vec()
+        }
+
+        fn pem(der: &[u8]) -> String {
+            let (begin, end) = ("-----BEGIN CERTIFICATE REQUEST-----", "-----END CERTIFICATE REQUEST-----");
+            format!("{begin}\n{}\n{end}\n", STANDARD.encode(der))
+        }
+
+        proptest! {
+            #![proptest_config(config())]
+
+            #[test]
+            fn a_signing_request_is_read_or_refused(
+                der in mutated_bytes(request()),
+                text in mutated_bytes(pem(&request()).into_bytes()),
+            ) {
+                for pem in [pem(&der).into_bytes(), text] {
+                    let organizations = organizations(&STANDARD.encode(&pem).into());
+                    let refused = check(SIGNER, &STANDARD.encode(&pem)).is_err();
+                    let is_master = organizations.is_ok_and(|all| all.iter().any(|group| group == MASTERS));
+                    prop_assert!(refused || !is_master);
+                }
+            }
+        }
+    }
 }

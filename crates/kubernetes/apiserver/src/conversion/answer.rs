@@ -18,10 +18,9 @@ pub(super) fn objects(version: &str, uid: &str, mut answer: Value) -> Result<Vec
             return Err(format!("expected webhook response of {expected}, got {got}"));
         }
     }
-    let response = &mut answer["response"];
-    if !response.is_object() {
+    let Some(response) = answer.get_mut("response").filter(|response| response.is_object()) else {
         return Err("no response provided".into());
-    }
+    };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let got = text(&response["uid"]);
     if version == "v1" && got != uid {

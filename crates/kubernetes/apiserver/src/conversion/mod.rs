@@ -6,6 +6,8 @@
 mod answer;
 pub(crate) mod builtin;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;

@@ -8,6 +8,8 @@ mod config;
 mod dial;
 mod identity;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,8 @@
 //! A webhook gets the object in a version that its rules name. Between two mutating webhooks the object stays in the
 //! version of the last one and is converted only when the next needs another.
 
+#[cfg(test)]
+mod fuzz;
 mod hooks;
 #[cfg(test)]
 mod identity_tests;
