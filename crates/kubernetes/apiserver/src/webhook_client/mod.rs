@@ -6,9 +6,9 @@
 mod answer;
 mod config;
 mod dial;
-mod identity;
 #[cfg(test)]
 mod fuzz;
+mod identity;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
