@@ -52,6 +52,9 @@ capstan_controller::codes! {
     ENDPOINT = "E-CS-ENDPOINT", User,
         "the endpoint of the cluster does not fit its network",
         "set spec.controlPlaneEndpoint.host of the CloudStackCluster as described in the message";
+    ENDPOINT_IN_USE = "E-CS-ENDPOINT-IN-USE", User,
+        "a failure domain is to be removed whose network has the endpoint of the cluster",
+        "put the failure domain back into spec.failureDomains of the CloudStackCluster; to leave it, create another cluster and move the workloads";
     UNSUPPORTED = "E-CS-UNSUPPORTED", User,
         "the manifest uses a feature that is not supported yet",
         "use an isolated or shared network";

@@ -1,5 +1,7 @@
 //! What is done about a CloudStackCluster.
 
+use std::sync::Arc;
+
 use capstan_capi_core::conditions::{ConditionState, set_state, shortened};
 use capstan_capi_types::core::{FailureDomain, condition, label, reason};
 use capstan_cloudstack_types::names;
@@ -11,6 +13,7 @@ use capstan_object::{Condition, ObjectMeta, OwnerReference};
 use capstan_provider_kit::decide_cluster;
 
 use super::{CloudStackClusters, mirror};
+use crate::failure_domain::in_use;
 
 pub(super) type Decision = capstan_controller::Decision<CloudStackClusters>;
 
@@ -46,9 +49,10 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     for domain in wanted.iter().filter(|domain| object_of(look, domain, cluster).is_none()) {
         decision.then(Effect::create(&new_object(look, domain, cluster)));
     }
+    let refused = look.seen.domains.iter().find(|object| must_stay(look, object));
     for object in &look.seen.domains {
         let stays = wanted.iter().any(|domain| domain.name == object.spec.name && !corrected(domain, object));
-        if !stays && !object.metadata.is_deleting() {
+        if !stays && !object.metadata.is_deleting() && !must_stay(look, object) {
             decision.then(Effect::delete(&**object));
         }
     }
@@ -77,8 +81,26 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     }
     record_domains(look, cluster, decision);
     decision.object.status.initialization.provisioned = Some(true);
-    ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
+    match refused {
+        None => ready(look, decision, ConditionState::new(True, reason::PROVISIONED, "")),
+        Some(domain) => {
+            let cause = in_use(domain, &look.object);
+            decision.wait(Wait::on(cause.reason, cause.message.as_str()).code(cause.code));
+            ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
+        }
+    }
     mirror::keep(look, cluster, decision);
+}
+
+/// The manifest names a failure domain no longer whose network alone has the endpoint.
+fn must_stay(look: &Look<CloudStackClusters>, object: &CloudStackFailureDomain) -> bool {
+    let is_named = |name: &str| look.object.spec.failure_domains.iter().any(|domain| domain.name == name);
+    let serves_too = |other: &&Arc<CloudStackFailureDomain>| {
+        look.seen.serving.contains(&other.metadata.name) && is_named(&other.spec.name)
+    };
+    look.seen.serving.contains(&object.metadata.name)
+        && !is_named(&object.spec.name)
+        && !look.seen.domains.iter().any(|other| serves_too(&other))
 }
 
 /// Whether the manifest was corrected before the failure domain was of use: the object is made again.
@@ -141,7 +163,10 @@ fn record_domains(look: &Look<CloudStackClusters>, cluster: &str, decision: &mut
                 .into(),
         }
     };
-    decision.object.status.failure_domains.0 = look.object.spec.failure_domains.iter().map(domain).collect();
+    // One that cannot be removed goes on taking control planes.
+    let kept = look.seen.domains.iter().filter(|object| must_stay(look, object)).map(|object| &object.spec);
+    decision.object.status.failure_domains.0 =
+        look.object.spec.failure_domains.iter().chain(kept).map(domain).collect();
 }
 
 /// What an object says about itself.

@@ -14,6 +14,7 @@ use capstan_controller::{ObserveError, View};
 use super::mirror::{self, Member};
 use crate::clouds::Clouds;
 use crate::error::CloudError;
+use crate::failure_domain::has_endpoint;
 
 /// What was seen beside the CloudStackCluster.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Seen {
     pub endpoint: Option<Endpoint>,
     /// Networks of its own that are ready: name of the object, host of the API there.
     pub networks: Vec<(String, String)>,
+    /// Names of the objects of failure domains that own the networks with the endpoint.
+    pub serving: Vec<String>,
     /// Names of the cluster's machines.
     pub machines: Vec<String>,
     /// Those that exist in CloudStack.
@@ -53,6 +56,9 @@ pub(super) async fn observe(
     };
     let networks =
         view.labelled::<CloudStackIsolatedNetwork>(&meta.namespace, label::CLUSTER_NAME, cluster)?;
+    let serving = networks.iter().filter(|network| has_endpoint(network, object));
+    let owners = serving.filter_map(|network| network.metadata.controller().map(|owner| owner.name.clone()));
+    seen.serving = owners.collect();
     for network in networks.iter().filter(|network| network.status.ready) {
         let endpoint = &network.spec.control_plane_endpoint;
         if !endpoint.host.is_empty() {

@@ -163,6 +163,40 @@ fn control_planes_live_where_the_endpoint_reaches_them() {
 }
 
 #[test]
+fn a_failure_domain_whose_network_has_the_endpoint_stays_until_the_cluster_goes() {
+    let object_of = |name: &str| names::failure_domain_object(name, "c");
+    let rows = [
+        ("its network has the endpoint", vec!["b"], vec![object_of("a")], true),
+        ("another network has the endpoint", vec!["b"], vec![object_of("b")], false),
+        ("so has another that stays", vec!["b"], vec![object_of("a"), object_of("b")], false),
+        ("it is put back", vec!["a", "b"], vec![object_of("a")], false),
+    ];
+    for (says, named, serving, refused) in rows {
+        let domains = vec![domain("a", true), domain("b", true)];
+        let decision = decided(
+            object(&named),
+            Seen { endpoint: endpoint(), serving: serving.clone(), ..seen(domains.clone()) },
+        );
+        let deleted = effects(&decision).iter().any(|effect| effect.starts_with("delete"));
+        assert_eq!(deleted, named.len() == 1 && !refused, "{says}");
+        let ready = ready(&decision);
+        assert_eq!(ready.reason == "EndpointInUse", refused, "{says}: {}", ready.message);
+        assert_eq!(
+            ready.message.contains("E-CS-ENDPOINT-IN-USE: failure domain a is not removed"),
+            refused,
+            "{says}"
+        );
+        let offered = decision.object.status.failure_domains.0.iter();
+        let offered: Vec<&str> = offered.map(|domain| domain.name.as_str()).collect();
+        assert_eq!(offered.contains(&"a"), refused || named.contains(&"a"), "{says}");
+        let mut going = object(&named);
+        going.metadata.deletion_timestamp = Some(now().into());
+        let decision = decided(going, Seen { serving, ..seen(domains) });
+        assert_eq!(effects(&decision).len(), 2, "{says}: both go with the cluster");
+    }
+}
+
+#[test]
 fn an_endpoint_that_the_user_chose_stays() {
     let mut chosen = object(&["a"]);
     chosen.spec.control_plane_endpoint.host = "api.example".to_owned();

@@ -14,7 +14,7 @@ use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 use capstan_provider_kit::problem;
 
-use super::{FailureDomains, ZoneAndNetwork, evacuate};
+use super::{FailureDomains, ZoneAndNetwork, evacuate, in_use};
 use crate::error::{CloudError, PATIENCE};
 use crate::isolated_network::Made;
 
@@ -169,6 +169,12 @@ fn new_network(look: &Look<FailureDomains>, decision: &Decision, name: String) -
 fn delete(look: &Look<FailureDomains>, decision: &mut Decision) {
     if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
         return;
+    }
+    // A cluster without machines has nobody who needs the endpoint.
+    if let Some(owner) =
+        look.seen.owner.as_ref().filter(|_| look.seen.has_endpoint && !look.seen.members.is_empty())
+    {
+        return failed(look, decision, &in_use(&look.object, owner));
     }
     decision.object.status.ready = false;
     let machines = &look.seen.machines;

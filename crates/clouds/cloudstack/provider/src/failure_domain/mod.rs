@@ -2,10 +2,11 @@
 //!
 //! Owns: CloudStackFailureDomains, their finalizer, status, and the ids in their specification; the
 //! CloudStackIsolatedNetwork of a network that is isolated or has to be made. Deletes the Machines in a failure domain that
-//! the cluster names no longer, one at a time. Reads: the credentials' Secret, the
+//! the cluster names no longer, one at a time, unless its network has the endpoint of the cluster. Reads: the credentials' Secret, the
 //! CloudStackCluster, machines and affinity groups placed there, the cloud until everything is found once.
 
 mod decide;
+mod endpoint;
 mod evacuate;
 mod observe;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use capstan_provider_kit::SecretOutline;
 
 use crate::clouds::{Clouds, secret_of};
 
+pub(crate) use endpoint::{has_endpoint, in_use};
 pub(crate) use observe::zone;
 pub use observe::{Seen, ZoneAndNetwork};
 

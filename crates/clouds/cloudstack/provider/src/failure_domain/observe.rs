@@ -15,6 +15,7 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_controller::{ObserveError, View};
 use capstan_object::{Key, ObjectMeta};
 
+use super::endpoint::has_endpoint;
 use super::evacuate::Occupant;
 use crate::clouds::{Access, Clouds};
 use crate::code;
@@ -56,6 +57,8 @@ pub struct Seen {
     pub occupants: Vec<Occupant>,
     /// All Machines of the cluster, for the same case.
     pub members: Vec<Arc<Machine>>,
+    /// Its network alone has the endpoint of the cluster, for the same case.
+    pub has_endpoint: bool,
 }
 
 /// The cluster of something that carries its label.
@@ -84,22 +87,28 @@ pub(super) async fn observe(
     };
     let owner = owners::of::<CloudStackCluster>(meta, view)?;
     let left = meta.is_deleting() && owner.as_ref().is_some_and(|owner| !owner.metadata.is_deleting());
-    let (occupants, members) = match meta.labels.get(label::CLUSTER_NAME).filter(|_| left) {
-        Some(cluster) => (
-            machines.iter().map(|machine| occupant(object, machine, view)).collect::<Result<_, _>>()?,
-            view.labelled::<Machine>(&meta.namespace, label::CLUSTER_NAME, cluster)?,
-        ),
-        None => (Vec::new(), Vec::new()),
-    };
+    let mut seen = Seen::default();
+    if let Some((owner, cluster)) = owner.as_ref().filter(|_| left).zip(meta.labels.get(label::CLUSTER_NAME))
+    {
+        let occupants = machines.iter().map(|machine| occupant(object, machine, view));
+        seen.occupants = occupants.collect::<Result<_, _>>()?;
+        seen.members = view.labelled::<Machine>(&meta.namespace, label::CLUSTER_NAME, cluster)?;
+        let all =
+            view.labelled::<CloudStackIsolatedNetwork>(&meta.namespace, label::CLUSTER_NAME, cluster)?;
+        let mut serving = all.iter().filter(|network| has_endpoint(network, owner)).peekable();
+        let is_own = |network: &Arc<CloudStackIsolatedNetwork>| {
+            networks.iter().any(|own| own.metadata.uid == network.metadata.uid)
+        };
+        seen.has_endpoint = serving.peek().is_some() && serving.all(is_own);
+    }
     Ok(Seen {
         owner,
-        occupants,
-        members,
         place,
         namesake: if networks.is_empty() { namesake(object, view)? } else { None },
         networks,
         groups: view.owned_by::<CloudStackAffinityGroup>(&meta.uid)?,
         machines: machines.iter().map(|machine| machine.metadata.name.clone()).collect(),
+        ..seen
     })
 }
 

@@ -117,6 +117,18 @@ fn on_deletion_machines_go_first_then_the_network_then_the_finalizer() {
     };
     let occupied = Seen { machines: vec!["m".to_owned()], networks: vec![own_network(true)], ..seen(None) };
     assert!(decided(deleted(), occupied).effects.is_empty());
+    let serving = Seen {
+        machines: vec!["m".to_owned()],
+        members: vec![Arc::default()],
+        has_endpoint: true,
+        ..seen(None)
+    };
+    let refused = decided(deleted(), serving);
+    let reported = refused.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert!(
+        refused.effects.is_empty() && reported.message.starts_with("E-CS-ENDPOINT-IN-USE"),
+        "{reported:?}"
+    );
     let emptied = Seen { networks: vec![own_network(true)], ..seen(None) };
     let decision = decided(deleted(), emptied);
     assert!(effects(&decision)[0].starts_with("delete") && !decision.object.metadata.finalizers.is_empty());

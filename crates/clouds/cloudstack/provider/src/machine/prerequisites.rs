@@ -5,6 +5,7 @@ use capstan_cloudstack_types::v1beta3::{CloudStackAffinityGroup, CloudStackMachi
 use jiff::Timestamp;
 
 use super::{Seen, decide, placement};
+use crate::failure_domain::has_endpoint;
 
 /// Something that is waited for.
 #[derive(Debug)]
@@ -40,7 +41,11 @@ pub(super) fn place<'a>(
     let Some(place) = placement::failure_domain(object, machine, infrastructure, &seen.placed) else {
         return Err(Missing::new("NoFailureDomain", "a failure domain in the CloudStackCluster"));
     };
-    if !infrastructure.spec.failure_domains.iter().any(|domain| domain.name == place) {
+    // A failure domain whose network has the endpoint is not removed: control planes live nowhere else.
+    let kept =
+        seen.domain.as_ref().filter(|domain| domain.spec.name == place && !domain.metadata.is_deleting());
+    let kept = kept.is_some() && seen.network.as_ref().is_some_and(|it| has_endpoint(it, infrastructure));
+    if !kept && !infrastructure.spec.failure_domains.iter().any(|domain| domain.name == place) {
         let what = format!("failure domain {place}, which the CloudStackCluster does not have");
         return Err(Missing::new("NoFailureDomain", what));
     }

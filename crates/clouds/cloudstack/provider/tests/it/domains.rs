@@ -1,15 +1,22 @@
 //! Failure domains that a cluster no longer names, and clusters in CloudStack's own list.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use capstan_capi_types::core::{Machine, label};
 use capstan_cloudstack_client::commands::ListKubernetesClusters;
-use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackFailureDomain, CloudStackMachine};
-use capstan_controller::KindName;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackMachine,
+};
+use capstan_controller::{Deletion, KindName};
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::failures::says;
 use crate::manifests::{NAME, NAMESPACE, Shape};
+use crate::sites;
 use crate::story::Act::{Check, Create, Delete, ScaleWorkers};
 use crate::story::CheckResult;
 use crate::story::{Script, failed, patch};
@@ -23,53 +30,149 @@ fn goes_well(story: &Script) {
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
+fn cluster(world: &World<'_>) -> Result<Value, Violation> {
+    let key = Key::new(NAMESPACE, NAME);
+    Ok(world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default())
+}
+
+/// Has the manifest name these failure domains and no others.
+async fn names(world: &World<'_>, domains: &[&Value]) -> Result<(), Violation> {
+    patch::<CloudStackCluster>(world, NAME, json!({"spec": {"failureDomains": domains}})).await
+}
+
+/// Machines in a failure domain, control planes alone or all.
+fn machines_in(world: &World<'_>, domain: &str, control_planes: bool) -> Result<Vec<Value>, Violation> {
+    let mut machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+    machines.retain(|it| {
+        let counts = !control_planes || it["metadata"]["labels"].get(label::CONTROL_PLANE).is_some();
+        it["spec"]["failureDomainName"] == domain && counts
+    });
+    Ok(machines)
+}
+
 /// The second failure domain is taken out of the manifest.
-fn one_domain_is_removed<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
-    Box::pin(async move {
-        let (kind, key) = (KindName::of::<CloudStackCluster>(), Key::new(NAMESPACE, NAME));
-        let cluster = world.objects()?.get(&kind, &key).unwrap_or_default();
-        let first = cluster["spec"]["failureDomains"][0].clone();
-        let there = |world: &World<'_>| -> Result<Vec<Value>, Violation> {
-            let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
-            let second = machines.into_iter().filter(|it| it["spec"]["failureDomainName"] == "fd-2");
-            Ok(second.collect())
-        };
-        if there(world)?.is_empty() {
-            return Err(wrong("no machine is in the second failure domain"));
-        }
-        patch::<CloudStackCluster>(world, NAME, json!({"spec": {"failureDomains": [first]}})).await?;
-        world.run_until_idle().await?;
-        let left = there(world)?;
-        if !left.is_empty() {
-            let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
-            return Err(wrong(format!("left are {left:?} in {domains:?}")));
-        }
-        let machines = world.objects()?.list(&KindName::of::<Machine>());
-        match machines.iter().filter(|machine| machine["status"]["phase"] == "Running").count() {
-            5 => Ok(()),
-            running => Err(wrong(format!("{running} of {} Machines run", machines.len()))),
-        }
-    })
+async fn second_is_removed(world: &mut World<'_>) -> Result<(), Violation> {
+    let first = cluster(world)?["spec"]["failureDomains"][0].clone();
+    if machines_in(world, "fd-2", false)?.is_empty() {
+        return Err(wrong("no machine is in the second failure domain"));
+    }
+    names(world, &[&first]).await?;
+    world.run_until_idle().await?;
+    let left = machines_in(world, "fd-2", false)?;
+    if !left.is_empty() {
+        let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
+        return Err(wrong(format!("left are {left:?} in {domains:?}")));
+    }
+    let machines = world.objects()?.list(&KindName::of::<Machine>());
+    match machines.iter().filter(|machine| machine["status"]["phase"] == "Running").count() {
+        5 => Ok(()),
+        running => Err(wrong(format!("{running} of {} Machines run", machines.len()))),
+    }
+}
+
+fn workers_leave<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(second_is_removed(world))
 }
 
 #[test]
 fn machines_leave_a_failure_domain_that_the_manifest_names_no_longer() {
     let shape = Shape { control_plane: 1, workers: 4, domains: 2, ..Shape::EXAMPLE };
-    let story = Script {
-        shape,
-        bare: true,
-        delete_at_end: true,
-        ..Script::of(&[Create, Check(one_domain_is_removed)])
-    };
+    let acts = [Create, Check(workers_leave)];
+    let story = Script { shape, bare: true, delete_at_end: true, ..Script::of(&acts) };
     goes_well(&story.expunging_soon());
+}
+
+/// Two failure domains on one shared network: kube-vip has the endpoint, so control planes live in both.
+fn on_a_shared_network(body: &mut Value) {
+    sites::with_kube_vip(body);
+    if body["kind"] == "CloudStackCluster" {
+        let first = body["spec"]["failureDomains"][0]["zone"].clone();
+        body["spec"]["failureDomains"][1]["zone"] = first;
+    }
+}
+
+fn control_planes_leave<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        for domain in ["fd-1", "fd-2"] {
+            if machines_in(world, domain, true)?.is_empty() {
+                return Err(wrong(format!("no control plane machine is in {domain}")));
+            }
+        }
+        second_is_removed(world).await
+    })
 }
 
 #[test]
 fn a_control_plane_of_three_leaves_a_failure_domain_too() {
     let shape = Shape { control_plane: 3, workers: 2, domains: 2, ..Shape::EXAMPLE };
-    let acts = [Create, Check(one_domain_is_removed)];
-    let story = Script { shape, bare: true, delete_at_end: true, ..Script::of(&acts) };
+    let acts = [Check(sites::a_shared_network_is_there), Create, Check(control_planes_leave)];
+    let change = Some(on_a_shared_network as fn(&mut Value));
+    let story = Script { shape, bare: true, change, delete_at_end: true, ..Script::of(&acts) };
     goes_well(&story.expunging_soon());
+}
+
+/// The failure domain with the endpoint is taken out of the manifest: nothing happens but that it is said. A control plane
+/// machine that goes is replaced there. Then the manifest is put right.
+fn the_endpoint_stays<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let spec = cluster(world)?["spec"].clone();
+        let host = spec["controlPlaneEndpoint"]["host"].as_str().unwrap_or_default();
+        let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
+        let serving = networks.iter().find(|it| it["spec"]["controlPlaneEndpoint"]["host"] == host);
+        let serving = serving.map(|it| it["spec"]["failureDomainName"].clone()).unwrap_or_default();
+        let all: Vec<Value> = spec["failureDomains"].as_array().cloned().unwrap_or_default();
+        let others: Vec<&Value> = all.iter().filter(|domain| domain["name"] != serving).collect();
+        let machines = |world: &World<'_>| -> Result<BTreeSet<String>, Violation> {
+            let all = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+            Ok(all.iter().map(|it| it["spec"]["instanceID"].to_string()).collect())
+        };
+        let before = machines(world)?;
+        names(world, &others).await?;
+        world.run_until_idle().await?;
+        world.pass(Duration::from_secs(1800)).await?;
+        let name = serving.as_str().unwrap_or_default();
+        says(
+            &cluster(world)?,
+            &["False", "EndpointInUse", "E-CS-ENDPOINT-IN-USE", name, host, "spec.failureDomains"],
+        )?;
+        if machines(world)? != before || cloud.names("loadbalancerrule").len() != 2 {
+            return Err(wrong("something was removed"));
+        }
+        let first = machines_in(world, name, true)?.into_iter().next().unwrap_or_default();
+        let machine = Key::new(NAMESPACE, first["metadata"]["name"].as_str().unwrap_or_default());
+        let user = world.user()?;
+        user.delete(&KindName::of::<Machine>(), &machine, &Deletion::default()).await.map_err(failed)?;
+        world.run_until_idle().await?;
+        let there = machines_in(world, name, true)?;
+        if there.len() != 3 || there.iter().any(|it| it["status"]["ready"] != true) {
+            return Err(wrong(format!("control planes in {name} are {there:?}")));
+        }
+        names(world, &all.iter().collect::<Vec<_>>()).await?;
+        world.run_until_idle().await?;
+        says(&cluster(world)?, &["True", "Provisioned"])
+    })
+}
+
+#[test]
+fn a_failure_domain_whose_network_has_the_endpoint_is_not_removed() {
+    let shape = Shape { control_plane: 3, workers: 2, domains: 2, ..Shape::EXAMPLE };
+    let acts = [Create, Check(the_endpoint_stays), ScaleWorkers(3), Delete];
+    goes_well(&Script { shape, bare: true, ..Script::of(&acts) }.expunging_soon());
+}
+
+fn the_endpoint_is_unnamed<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let second = cluster(world)?["spec"]["failureDomains"][1].clone();
+        names(world, &[&second]).await?;
+        world.run_until_idle().await
+    })
+}
+
+#[test]
+fn a_cluster_goes_whole_though_its_manifest_does_not_name_the_failure_domain_with_the_endpoint() {
+    let shape = Shape { domains: 2, ..Shape::EXAMPLE };
+    let acts = [Create, Check(the_endpoint_is_unnamed), Delete];
+    goes_well(&Script { shape, bare: true, ..Script::of(&acts) }.expunging_soon());
 }
 
 /// No two workers are in one failure domain.
