@@ -90,6 +90,8 @@ pub mod annotation {
     /// On CloudStackMachines: ids of the data disks that the machine was ordered with, separated by commas. CloudStack does
     /// not report them any more once the machine is destroyed.
     pub const DISKS: &str = "capstan.dev/cloudstack-disks";
+    /// On CloudStackMachines: the public port that is forwarded to SSH, and the firewall rules that were created for it.
+    pub const SSH_RECORD: &str = "capstan.dev/cloudstack-ssh";
     /// On CloudStackMachines: the job that deploys the machine.
     pub const DEPLOY_JOB: &str = "capstan.dev/cloudstack-deploy-job";
     /// On CloudStackMachines: orders that came to nothing, from the first order on. Names are made of it.

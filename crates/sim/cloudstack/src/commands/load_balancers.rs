@@ -236,6 +236,13 @@ impl Cloud {
         else {
             return;
         };
+        // One that is there already, whoever made it, is taken for the one that is asked for.
+        let is_there = |rule: &FirewallRule| {
+            !rule.egress && rule.ip == Some(ip) && rule.protocol == protocol && rule.ports == Some(ports)
+        };
+        if self.firewall_rules.iter().any(|rule| is_there(rule)) {
+            return;
+        }
         let it = FirewallRule {
             egress: false,
             account,

@@ -200,7 +200,10 @@ pub(super) async fn make(
             forwarding::end(address, rule, &access, rules).await
         }
         MachineCall::OpenFirewall { address, port, cidrs } => {
-            forwarding::open((address, *port), cidrs, &access, rules).await
+            return match forwarding::open((address, *port), cidrs, &access, rules).await {
+                Ok(rule) => Outcome::Done(json!({"rule": rule})),
+                Err(error) => failed(&error, &access.secret),
+            };
         }
         MachineCall::CloseFirewall { address, rule } => {
             forwarding::close(address, rule, &access, rules).await

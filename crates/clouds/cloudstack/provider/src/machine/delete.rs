@@ -15,6 +15,7 @@ use super::decide::{
     Decision, SOON, destroy_call, failure_of, not_ours, ready, set_instance_state, taken, waiting,
 };
 use super::ssh::Ending;
+use super::ssh_record::SshRecord;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, balancer_rule, naming, ssh};
 use crate::balancers::{self, Balancer};
 use crate::code;
@@ -109,6 +110,15 @@ fn gone(look: &Look<CloudStackMachines>, decision: &mut Decision) {
         }
         _ => {}
     }
+    SshRecord::known(look).put(&mut decision.object.metadata);
+    let left = ssh::left(look);
+    if !left.is_empty() {
+        ready(look, decision, False, reason::DELETING, "what lets packets in to its port for SSH is closed");
+        for call in left {
+            decision.call(call);
+        }
+        return;
+    }
     match leaving(look) {
         Some(note) => {
             ready(
@@ -196,6 +206,7 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         );
     }
     // The rule outlives a machine that is only destroyed, until the server expunges it.
+    SshRecord::known(look).put(&mut decision.object.metadata);
     match ssh::ending(look, vm) {
         Ending::Nothing => {}
         Ending::Calls(calls) => {

@@ -5,12 +5,14 @@ use capstan_cloudstack_client::commands::{
     ListFirewallRules, ListLoadBalancerRules, ListPortForwardingRules,
 };
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, PortForwardingRule};
-use capstan_cloudstack_client::{Code, Error, VirtualMachineId};
+use capstan_cloudstack_client::{Code, Error, FirewallRuleId, VirtualMachineId};
 use tokio::time::Instant;
 
 use super::recent::Recent;
 use super::ssh::SSH;
+use super::ssh_record::SshRecord;
 use crate::clouds::Access;
+use crate::isolated_network::EVERYBODY;
 
 /// Rules on an address. Lists that nobody needed are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,10 +57,52 @@ impl AddressRules {
 
     /// What lets packets in to exactly this port.
     pub(super) fn openings_of(&self, port: u16) -> impl Iterator<Item = &FirewallRule> {
-        let openings = self.openings.iter().flatten();
+        let openings = self.openings.iter().flatten().filter(|rule| is_tcp(rule));
         openings
             .filter(move |rule| rule.startport == Some(port) && rule.endport.is_none_or(|end| end == port))
     }
+
+    /// Who comes in to a port beside those who may, by rules that somebody else made.
+    pub(super) fn admits_others(&self, record: &SshRecord, sources: &[String]) -> Option<String> {
+        if sources == [EVERYBODY] {
+            return None;
+        }
+        let port = record.port?;
+        let leads = |rule: &&FirewallRule| {
+            let first = rule.startport.unwrap_or(0);
+            is_tcp(rule) && (first..=rule.endport.or(rule.startport).unwrap_or(u16::MAX)).contains(&port)
+        };
+        let beside = |rule: &&FirewallRule| {
+            !record.openings.contains(rule.id.as_str())
+                && admitted(rule).any(|who| !sources.iter().any(|source| source == who))
+        };
+        let shown =
+            |rule: &FirewallRule| format!("{} ({})", rule.id, admitted(rule).collect::<Vec<_>>().join(","));
+        let openings = self.openings.iter().flatten();
+        let rules: Vec<String> = openings.filter(leads).filter(beside).map(shown).collect();
+        let shown =
+            || format!("firewall rules that were not created here admit others: {}", rules.join(", "));
+        (!rules.is_empty()).then(shown)
+    }
+}
+
+fn is_tcp(rule: &FirewallRule) -> bool {
+    rule.protocol.as_deref().is_none_or(|protocol| protocol.eq_ignore_ascii_case("tcp"))
+}
+
+/// Whom a firewall rule lets in.
+pub(super) fn admitted(rule: &FirewallRule) -> impl Iterator<Item = &str> {
+    let list = rule.cidrlist.as_deref().filter(|list| !list.is_empty()).unwrap_or(EVERYBODY);
+    list.split(',').map(str::trim)
+}
+
+/// The firewall rule that lets these in to a port, and nobody else.
+pub(super) fn opening<'a>(rules: &'a AddressRules, port: u16, cidrs: &[String]) -> Option<&'a FirewallRule> {
+    let same = |rule: &&FirewallRule| {
+        admitted(rule).count() == cidrs.len()
+            && admitted(rule).all(|who| cidrs.iter().any(|cidr| cidr == who))
+    };
+    rules.openings_of(port).find(same)
 }
 
 /// The rules on an address, from a moment ago if our own calls kept them up to date since.
@@ -166,13 +210,13 @@ pub(super) async fn forward(
     .await
 }
 
-/// Lets some in to a port.
+/// Lets some in to a port, by a rule with the id that is returned.
 pub(super) async fn open(
     (address, port): (&str, u16),
     cidrs: &[String],
     access: &Access,
     recent: &Recent<AddressRules>,
-) -> Result<(), Error> {
+) -> Result<FirewallRuleId, Error> {
     let request = CreateFirewallRule {
         ipaddressid: address.into(),
         protocol: "tcp".to_owned(),
@@ -182,7 +226,19 @@ pub(super) async fn open(
         icmptype: None,
         icmpcode: None,
     };
-    changed(address, recent, access.client.run(&request), |known, _| known.openings = None).await
+    let mut rule = match access.client.run(&request).await {
+        Ok(rule) => rule,
+        Err(error) => {
+            recent.forget(address);
+            return Err(error);
+        }
+    };
+    let id = rule.id.clone();
+    // What is known of the rule does not depend on how much of it the answer repeats.
+    (rule.protocol, rule.cidrlist) = (Some("tcp".to_owned()), Some(cidrs.join(",")));
+    (rule.startport, rule.endport) = (Some(port), Some(port));
+    recent.change(address, |known| known.openings.iter_mut().for_each(|all| all.push(rule.clone())));
+    Ok(id)
 }
 
 /// Deletes a rule that lets packets in.
@@ -211,6 +267,8 @@ pub(super) async fn end(
     let done = async { gone(access.client.run(&request).await.map(drop)) };
     changed(address, recent, done, |known, ()| {
         known.forwarded.retain(|known| known.id.as_str() != rule);
+        // What came with it went with it.
+        known.openings = None;
     })
     .await
 }

@@ -30,6 +30,7 @@ mod reason;
 mod recent;
 mod resolve;
 mod ssh;
+mod ssh_record;
 #[cfg(test)]
 mod ssh_tests;
 mod teardown;

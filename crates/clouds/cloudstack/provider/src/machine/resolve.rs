@@ -52,10 +52,18 @@ pub(super) async fn resolve(
             let there = rules.of(id).next().is_some();
             Ok(if there { Resolution::happened() } else { Resolution::DidNotHappen })
         }
+        // It was ordered because nobody else's rule let these in alone.
+        MachineCall::OpenFirewall { address, port, cidrs } => {
+            answers.rules.forget(address);
+            let question = Question { address: address.clone(), balanced: false, openings: true };
+            let rules = forwarding::observe(&question, &access, &answers.rules).await.map_err(lost)?;
+            if let Some(rule) = forwarding::opening(&rules, *port, cidrs) {
+                return Ok(Resolution::Happened(json!({"rule": rule.id})));
+            }
+            Ok(resolution(false, true, (intent.at.timestamp(), view.now()), "CloudStack"))
+        }
         // Decided anew from the rules as they are.
-        MachineCall::Unforward { address, .. }
-        | MachineCall::OpenFirewall { address, .. }
-        | MachineCall::CloseFirewall { address, .. } => {
+        MachineCall::Unforward { address, .. } | MachineCall::CloseFirewall { address, .. } => {
             answers.rules.forget(address);
             Ok(Resolution::DidNotHappen)
         }

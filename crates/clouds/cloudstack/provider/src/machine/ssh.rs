@@ -1,14 +1,15 @@
 //! A way in for people: a port of the network's public address that leads to port 22 of a machine.
 
 use capstan_capi_core::conditions::{ConditionState, set_state};
-use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
+use capstan_cloudstack_client::model::{FirewallRule, MachineState, PortForwardingRule, VirtualMachine};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_controller::Look;
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, Conditions};
 
 use super::decide::{Decision, failure_of};
-use super::forwarding::{AddressRules, Question};
+use super::forwarding::{AddressRules, Question, admitted};
+use super::ssh_record::SshRecord;
 use super::{CloudStackMachines, MachineCall, Seen};
 use crate::annotation;
 use crate::code;
@@ -62,28 +63,34 @@ pub(super) fn is_forwarded(object: &CloudStackMachine) -> bool {
 }
 
 /// The machine's SSH port is forwarded, or may be: a call for it may have ended when the condition could no longer be
-/// written.
+/// written, and a move drops conditions.
 fn may_be_forwarded(object: &CloudStackMachine, seen: &Seen) -> bool {
-    is_forwarded(object) || object.metadata.is_deleting() && is_wanted(seen)
+    is_forwarded(object)
+        || SshRecord::of(&object.metadata) != SshRecord::default()
+        || object.metadata.is_deleting() && is_wanted(seen)
+}
+
+/// The port is forwarded for those who may connect now.
+fn is_settled(object: &CloudStackMachine, seen: &Seen) -> bool {
+    is_forwarded(object) && SshRecord::of(&object.metadata).sources == sources(seen)
 }
 
 /// What has to be known of the rules, if a decision depends on them.
 pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMachine) -> Option<Question> {
     let (address, _) = address(seen)?;
     let going = matches!(vm.state, Some(MachineState::Destroyed | MachineState::Expunging));
-    let ends =
-        may_be_forwarded(object, seen) && (object.metadata.is_deleting() || !is_wanted(seen)) && !going;
-    let begins = !is_forwarded(object)
-        && !object.metadata.is_deleting()
-        && is_wanted(seen)
-        && vm.state == Some(MachineState::Running);
+    let deleting = object.metadata.is_deleting();
+    let ends = may_be_forwarded(object, seen) && (deleting || !is_wanted(seen)) && !going;
+    let runs = vm.state == Some(MachineState::Running) && !deleting;
+    let begins = runs && is_wanted(seen) && !is_settled(object, seen);
     let reported = object.status.conditions.condition(FORWARDED);
     let failed = reported.is_some_and(|reported| reported.reason == FORWARD_FAILED);
+    let record = SshRecord::of(&object.metadata);
     (ends || begins).then(|| Question {
         address: address.to_owned(),
         // A load balancer on the port is rare enough to be looked for only after a refusal.
         balanced: begins && failed,
-        openings: ends || sources(seen) != [EVERYBODY],
+        openings: begins && (sources(seen) != [EVERYBODY] || record.port.is_some() && !record.open),
     })
 }
 
@@ -93,10 +100,14 @@ fn report(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: Con
 
 /// Has a machine that runs reached by SSH, or no longer, as its cluster's annotation says.
 pub(super) fn keep(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
-    let forwarded = is_forwarded(&look.object);
-    match (is_wanted(&look.seen), forwarded) {
-        (true, true) | (false, false) => {}
-        (false, true) => match ending(look, vm) {
+    let record = SshRecord::known(look);
+    record.put(&mut decision.object.metadata);
+    if is_wanted(&look.seen) {
+        if !is_settled(&look.object, &look.seen) {
+            begin(look, vm, record, decision);
+        }
+    } else if may_be_forwarded(&look.object, &look.seen) {
+        match ending(look, vm) {
             Ending::Calls(calls) => {
                 for call in calls {
                     decision.call(call);
@@ -105,13 +116,20 @@ pub(super) fn keep(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decisio
             Ending::Wait(_) => {
                 decision.again_in(PATIENCE);
             }
-            Ending::Nothing => report(look, decision, ConditionState::new(False, "NotWanted", "")),
-        },
-        (true, false) => begin(look, vm, decision),
+            Ending::Nothing => {
+                SshRecord::default().put(&mut decision.object.metadata);
+                report(look, decision, ConditionState::new(False, "NotWanted", ""));
+            }
+        }
     }
 }
 
-fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
+fn begin(
+    look: &Look<CloudStackMachines>,
+    vm: &VirtualMachine,
+    mut record: SshRecord,
+    decision: &mut Decision,
+) {
     let Some((address, host)) = address(&look.seen) else {
         let message = format!(
             "{} is set on the CloudStackCluster, but the machine's network has no public address of its own: only \
@@ -128,30 +146,97 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
         }
         None => return,
     };
-    let cidrs = sources(&look.seen);
-    let open = cidrs == [EVERYBODY];
-    let call = match ssh.rules.of(vm.id.as_str()).find_map(|rule| rule.publicport) {
+    let sources = sources(&look.seen);
+    let next = match ssh.rules.of(vm.id.as_str()).find_map(|rule| Some((rule, rule.publicport?))) {
         None => {
-            let Some(port) = port(ssh) else {
+            let kept = record.port.filter(|port| !ssh.rules.takes(*port));
+            let Some(port) = kept.or_else(|| port(ssh)) else {
                 let message = format!("no port from {FIRST_PORT} up is free on {host}: delete rules there");
                 return report(look, decision, ConditionState::new(False, FORWARD_FAILED, message));
             };
+            record.port = Some(port);
+            record.open = sources == [EVERYBODY];
             let (address, id) = (address.to_owned(), vm.id.to_string());
-            MachineCall::Forward { address, id, port: Some(port), open }
+            vec![MachineCall::Forward { address, id, port: Some(port), open: record.open }]
         }
-        Some(port) if !open && ssh.rules.openings_of(port).next().is_none() => {
-            MachineCall::OpenFirewall { address: address.to_owned(), port, cidrs }
-        }
-        Some(port) => {
-            return report(look, decision, ConditionState::new(True, "Forwarded", format!("{host}:{port}")));
+        Some((rule, port)) => {
+            // Of a rule that nobody recorded it is not known what came with it.
+            record.open |= record.port.is_none();
+            record.port = Some(port);
+            narrowed(&record, rule, &sources, address)
+                .unwrap_or_else(|| opened(ssh, &mut record, port, &sources, address))
         }
     };
-    let verdict = match failure_of(look, &call) {
-        Some(failure) => ConditionState::new(False, FORWARD_FAILED, failure.error.to_string()),
-        None => ConditionState::new(False, "Forwarding", ""),
+    if next.is_empty() {
+        record.sources.clone_from(&sources);
+        let message = format!("{host}:{}", record.port.unwrap_or_default());
+        let beside = ssh.rules.admits_others(&record, &sources);
+        let message = [Some(message), beside].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        report(look, decision, ConditionState::new(True, "Forwarded", message));
+    } else {
+        let verdict = match next.iter().find_map(|call| failure_of(look, call)) {
+            Some(failure) => ConditionState::new(False, FORWARD_FAILED, failure.error.to_string()),
+            None => ConditionState::new(False, "Forwarding", ""),
+        };
+        report(look, decision, verdict);
+    }
+    // Before a call is sent: what may come with it is on record, whatever becomes of the reply.
+    record.put(&mut decision.object.metadata);
+    for call in next {
+        decision.call(call);
+    }
+}
+
+/// Not everybody may connect any more, and the forwarding rule may have come with a firewall rule for everybody: it is
+/// deleted, which closes what came with it and nothing else, and made again without.
+fn narrowed(
+    record: &SshRecord,
+    rule: &PortForwardingRule,
+    sources: &[String],
+    address: &str,
+) -> Option<Vec<MachineCall>> {
+    if !record.open || sources == [EVERYBODY] {
+        return None;
+    }
+    let (rule, id) = (rule.id.to_string(), rule.virtualmachineid.as_ref()?.to_string());
+    Some(vec![MachineCall::Unforward { address: address.to_owned(), id, rule: Some(rule) }])
+}
+
+/// Opens what is missing and closes what was opened here and is not wanted any more. Where everybody may connect and
+/// somebody else decided who does, nothing is opened.
+fn opened(
+    ssh: &SshRules,
+    record: &mut SshRecord,
+    port: u16,
+    sources: &[String],
+    address: &str,
+) -> Vec<MachineCall> {
+    let there: Vec<&FirewallRule> = ssh.rules.openings_of(port).collect();
+    if ssh.rules.openings.is_some() {
+        record.openings.retain(|id| there.iter().any(|rule| rule.id.as_str() == id));
+    }
+    let is_ours = |rule: &FirewallRule| record.openings.contains(rule.id.as_str());
+    let asked = |who: &str| sources.iter().any(|source| source == who);
+    let surplus = there.iter().filter(|rule| is_ours(rule) && !admitted(rule).all(asked));
+    let close = |rule: &&FirewallRule| MachineCall::CloseFirewall {
+        address: address.to_owned(),
+        rule: rule.id.to_string(),
     };
-    report(look, decision, verdict);
-    decision.call(call);
+    let surplus: Vec<MachineCall> = surplus.map(close).collect();
+    // First, as CloudStack takes no source twice.
+    if !surplus.is_empty() {
+        return surplus;
+    }
+    let everybody = sources == [EVERYBODY];
+    if everybody && (record.open || there.iter().any(|rule| !is_ours(rule))) {
+        return Vec::new();
+    }
+    let is_open = |source: &String| there.iter().any(|rule| admitted(rule).any(|who| who == source));
+    let cidrs: Vec<String> = sources.iter().filter(|source| !is_open(source)).cloned().collect();
+    match cidrs.is_empty() {
+        true => Vec::new(),
+        false => vec![MachineCall::OpenFirewall { address: address.to_owned(), port, cidrs }],
+    }
 }
 
 /// The port of a machine: the first that is free, after those of the machines before it that have none yet. So machines
@@ -183,16 +268,25 @@ pub(super) fn ending<'a>(look: &'a Look<CloudStackMachines>, vm: &VirtualMachine
         // Rules that nobody may list are the operator's.
         _ => return Ending::Nothing,
     };
-    let mut calls = Vec::new();
+    let mut calls = closing(look, address);
     for rule in rules.of(vm.id.as_str()) {
-        // The firewall first: without the rule nobody knows its port any more.
-        for opening in rules.openings_of(rule.publicport.unwrap_or_default()) {
-            let (address, rule) = (address.to_owned(), opening.id.to_string());
-            calls.push(MachineCall::CloseFirewall { address, rule });
-        }
         let (address, id) = (address.to_owned(), vm.id.to_string());
         calls.push(MachineCall::Unforward { address, id, rule: Some(rule.id.to_string()) });
     }
     let given_up = calls.iter().filter_map(|call| failure_of(look, call)).any(|it| it.attempts >= TRIES);
     if calls.is_empty() || given_up { Ending::Nothing } else { Ending::Calls(calls) }
+}
+
+/// Closes what was opened for a machine, by the record alone.
+fn closing(look: &Look<CloudStackMachines>, address: &str) -> Vec<MachineCall> {
+    let close = |rule: String| MachineCall::CloseFirewall { address: address.to_owned(), rule };
+    SshRecord::known(look).openings.into_iter().map(close).collect()
+}
+
+/// What is left to close for a machine that is gone: its forwarding rule went with it, firewall rules did not.
+pub(super) fn left(look: &Look<CloudStackMachines>) -> Vec<MachineCall> {
+    let Some((address, _)) = address(&look.seen) else { return Vec::new() };
+    let mut calls = closing(look, address);
+    calls.retain(|call| failure_of(look, call).is_none_or(|failure| failure.attempts < TRIES));
+    calls
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine};
+use capstan_controller::{Concluded, Decision};
 use capstan_object::{Condition, ConditionStatus, Conditions};
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::decide::decide;
 use super::forwarding::AddressRules;
 use super::ssh::{SshRules, question};
 use super::tests::{calls, deleted, look, now, provisioned, read, ready, seen, vm};
-use super::{FORWARDED, Instance, Seen};
+use super::{CloudStackMachines, FORWARDED, Instance, MachineCall, Seen};
 use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
@@ -65,6 +66,27 @@ fn openings(ports: &[u16]) -> Option<Vec<capstan_cloudstack_client::model::Firew
     Some(ports.iter().map(rule).collect())
 }
 
+/// Firewall rules on port 2225: ids, and whom they let in.
+fn admitting(rules: &[(&str, &str)]) -> AddressRules {
+    let rule = |(id, cidrs): &(&str, &str)| {
+        read(json!({"id": id, "protocol": "tcp", "startport": 2225, "endport": 2225, "cidrlist": cidrs}))
+    };
+    AddressRules { openings: Some(rules.iter().map(rule).collect()), ..forwarded(&[("v1", 2225)]) }
+}
+
+/// A machine that is forwarded by port 2225, for these sources.
+fn recorded(open: bool, openings: &[&str], sources: &str) -> CloudStackMachine {
+    let mut machine = with_condition(provisioned(), ConditionStatus::True, "Forwarded");
+    let record = json!({"port": 2225, "open": open, "openings": openings, "sources": [sources]});
+    machine.metadata.annotations.insert(annotation::SSH_RECORD.to_owned(), record.to_string());
+    machine
+}
+
+fn record(decision: &Decision<CloudStackMachines>) -> Value {
+    let text = decision.object.metadata.annotations.get(annotation::SSH_RECORD);
+    text.map(|text| serde_json::from_str(text).expect("JSON")).unwrap_or_default()
+}
+
 #[test]
 fn the_port_is_chosen_from_the_rules_that_were_observed() {
     let range: Value = json!({"id": "p", "publicport": 2222, "publicendport": 2230, "privateport": 80});
@@ -92,21 +114,37 @@ fn the_port_is_chosen_from_the_rules_that_were_observed() {
 
 #[test]
 fn a_machine_that_is_forwarded_says_where_and_others_are_let_in_first() {
-    let rules = |openings| AddressRules { openings, ..forwarded(&[("v1", 2225)]) };
+    let everybody = "0.0.0.0/0";
     let rows = [
-        ("everybody", "", rules(None), vec![], Some("192.0.2.7:2225")),
+        ("everybody", "", forwarded(&[("v1", 2225)]), vec![], Some("192.0.2.7:2225")),
         (
             "somebody, not let in yet",
             "10.0.0.0/8",
-            rules(openings(&[6443])),
+            admitting(&[]),
             vec!["open-firewall a1 2225 to 10.0.0.0/8"],
             None,
         ),
-        ("somebody, let in", "10.0.0.0/8", rules(openings(&[2225])), vec![], Some("192.0.2.7:2225")),
+        ("somebody, let in", "10.0.0.0/8", admitting(&[("f", "10.0.0.0/8")]), vec![], Some("192.0.2.7:2225")),
+        (
+            "two, one let in, and others by a foreign rule",
+            "10.0.0.0/8,192.0.2.0/24",
+            admitting(&[("f", "10.0.0.0/8"), ("g", everybody)]),
+            vec!["open-firewall a1 2225 to 192.0.2.0/24"],
+            None,
+        ),
+        (
+            "a foreign rule lets others in",
+            "10.0.0.0/8",
+            admitting(&[("f", "10.0.0.0/8"), ("g", everybody)]),
+            vec![],
+            Some("192.0.2.7:2225; firewall rules that were not created here admit others: g (0.0.0.0/0)"),
+        ),
     ];
     for (says, cidrs, rules, wanted, at) in rows {
         let seen = observed(true, cidrs, Ok(SshRules { rules, before: Vec::new() }));
-        let decision = decide(&look(provisioned(), seen));
+        let mut machine = recorded(cidrs.is_empty(), &["f"], "");
+        machine.status.conditions.clear();
+        let decision = decide(&look(machine, seen));
         assert_eq!(calls(&decision), wanted, "{says}");
         let reported = decision.object.status.conditions.condition(FORWARDED).expect("a condition");
         assert_eq!(reported.is_true().then_some(reported.message.as_str()), at, "{says}");
@@ -114,22 +152,106 @@ fn a_machine_that_is_forwarded_says_where_and_others_are_let_in_first() {
 }
 
 #[test]
-fn forwarding_ends_with_what_let_packets_in_when_it_is_not_wanted_or_the_machine_goes() {
+fn when_others_may_connect_what_was_opened_here_is_closed_and_nothing_else() {
+    let everybody = "0.0.0.0/0";
+    let office = ("office", "10.9.0.0/16");
+    let rows = [
+        (
+            "a rule for everybody that came with the forwarding goes with it",
+            (recorded(true, &[], everybody), "10.0.0.0/8", admitting(&[("f", everybody), office])),
+            vec!["unforward-ssh a1 to v1"],
+        ),
+        (
+            "then it is made again on its port, without one",
+            (
+                recorded(true, &[], everybody),
+                "10.0.0.0/8",
+                AddressRules { forwarded: vec![], ..admitting(&[office]) },
+            ),
+            vec!["forward-ssh a1 2225 to v1"],
+        ),
+        (
+            "a rule on record is closed",
+            (
+                recorded(false, &["f"], "10.0.0.0/8"),
+                "192.0.2.0/24",
+                admitting(&[("f", "10.0.0.0/8"), office]),
+            ),
+            vec!["close-firewall a1 f"],
+        ),
+        (
+            "one that is not stays, and is no reason to open nothing",
+            (recorded(false, &[], "10.0.0.0/8"), "192.0.2.0/24", admitting(&[("f", "10.0.0.0/8"), office])),
+            vec!["open-firewall a1 2225 to 192.0.2.0/24"],
+        ),
+        (
+            "everybody may, and nobody else decided otherwise",
+            (recorded(false, &[], "10.0.0.0/8"), "", admitting(&[])),
+            vec!["open-firewall a1 2225 to 0.0.0.0/0"],
+        ),
+        (
+            "everybody may, and somebody decided otherwise",
+            (recorded(false, &[], "10.0.0.0/8"), "", admitting(&[office])),
+            vec![],
+        ),
+        ("nothing changed", (recorded(false, &["f"], "10.0.0.0/8"), "10.0.0.0/8", admitting(&[])), vec![]),
+    ];
+    for (says, (machine, cidrs, rules), wanted) in rows {
+        let seen = observed(true, cidrs, Ok(SshRules { rules, before: Vec::new() }));
+        assert_eq!(calls(&decide(&look(machine, seen))), wanted, "{says}");
+    }
+}
+
+#[test]
+fn what_may_come_with_a_rule_is_on_record_before_it_is_ordered_and_what_is_opened_after() {
+    let ssh = |rules| Ok(SshRules { rules, before: Vec::new() });
+    for (cidrs, open) in [("", true), ("10.0.0.0/8", false)] {
+        let decision = decide(&look(provisioned(), observed(true, cidrs, ssh(forwarded(&[])))));
+        let record = record(&decision);
+        assert_eq!((&record["port"], record["open"] == true), (&json!(2222), open), "{record}");
+    }
+    let mut done =
+        look(recorded(false, &[], ""), observed(true, "10.0.0.0/8", ssh(admitting(&[("f", "10.0.0.0/8")]))));
+    let call = MachineCall::OpenFirewall {
+        address: "a1".to_owned(),
+        port: 2225,
+        cidrs: vec!["10.0.0.0/8".to_owned()],
+    };
+    done.concluded.push(Concluded { call, result: Some(json!({"rule": "f"})) });
+    let record = record(&decide(&done));
+    assert_eq!((&record["openings"], &record["sources"]), (&json!(["f"]), &json!(["10.0.0.0/8"])));
+}
+
+#[test]
+fn forwarding_ends_with_what_was_opened_for_it_when_it_is_not_wanted_or_the_machine_goes() {
     let rules =
         || AddressRules { openings: openings(&[2225, 6443]), ..forwarded(&[("v1", 2225), ("v2", 2226)]) };
-    let ended = ["close-firewall a1 f2225", "unforward-ssh a1 to v1"];
-    let known = || with_condition(provisioned(), ConditionStatus::True, "Forwarded");
     let ssh = |rules| Ok(SshRules { rules, before: Vec::new() });
+    let ended = ["close-firewall a1 f", "unforward-ssh a1 to v1"];
+    let known = || recorded(false, &["f"], "10.0.0.0/8");
     assert_eq!(calls(&decide(&look(known(), observed(false, "", ssh(rules()))))), ended);
     assert_eq!(calls(&decide(&look(deleted(known()), observed(true, "", ssh(rules()))))), ended);
-
-    let over = decide(&look(known(), observed(false, "", ssh(forwarded(&[])))));
+    let mut without_status = known();
+    without_status.status.conditions.clear();
     assert_eq!(
-        over.object.status.conditions.condition(FORWARDED).map(|it| it.reason.as_str()),
-        Some("NotWanted")
+        calls(&decide(&look(without_status, observed(false, "", ssh(rules()))))),
+        ended,
+        "after a move"
     );
-    let gone = decide(&look(deleted(known()), observed(true, "", ssh(forwarded(&[])))));
+    let unopened = recorded(true, &[], "0.0.0.0/0");
+    assert_eq!(calls(&decide(&look(unopened, observed(false, "", ssh(rules()))))), ended[1..]);
+
+    let over = decide(&look(recorded(true, &[], ""), observed(false, "", ssh(forwarded(&[])))));
+    let reported = over.object.status.conditions.condition(FORWARDED).map(|it| it.reason.as_str());
+    assert_eq!((reported, record(&over)), (Some("NotWanted"), Value::Null));
+    let gone = decide(&look(deleted(recorded(true, &[], "")), observed(true, "", ssh(forwarded(&[])))));
     assert_eq!(calls(&gone), ["destroy-vm v1"]);
+    let vanished = Seen { instance: Instance::Gone, ..observed(true, "", ssh(forwarded(&[]))) };
+    assert_eq!(
+        calls(&decide(&look(deleted(known()), vanished))),
+        ended[..1],
+        "the rule went with the machine"
+    );
 }
 
 #[test]
@@ -150,15 +272,16 @@ fn rules_are_asked_for_only_when_something_depends_on_them() {
         let Instance::There { machine, .. } = &seen.instance else { panic!("there") };
         question(object, &seen, machine).map(|question| (question.balanced, question.openings))
     };
-    let known = with_condition(provisioned(), ConditionStatus::True, "Forwarded");
+    let known = recorded(true, &[], "0.0.0.0/0");
     let failed = with_condition(provisioned(), ConditionStatus::False, "ForwardFailed");
     assert_eq!(asked(&provisioned(), false, "", "Running"), None, "not wanted");
     assert_eq!(asked(&known, true, "", "Running"), None, "as it should be");
+    assert_eq!(asked(&known, true, "10.0.0.0/8", "Running"), Some((false, true)), "others may connect");
     assert_eq!(asked(&provisioned(), true, "", "Stopped"), None, "it does not run");
     assert_eq!(asked(&provisioned(), true, "", "Running"), Some((false, false)));
     assert_eq!(asked(&provisioned(), true, "10.0.0.0/8", "Running"), Some((false, true)));
     assert_eq!(asked(&failed, true, "", "Running"), Some((true, false)), "a load balancer may have the port");
-    assert_eq!(asked(&known, false, "", "Running"), Some((false, true)), "it ends");
-    assert_eq!(asked(&deleted(known.clone()), true, "", "Running"), Some((false, true)), "it goes");
+    assert_eq!(asked(&known, false, "", "Running"), Some((false, false)), "it ends");
+    assert_eq!(asked(&deleted(known.clone()), true, "", "Running"), Some((false, false)), "it goes");
     assert_eq!(asked(&deleted(known), true, "", "Expunging"), None, "rules go with it");
 }

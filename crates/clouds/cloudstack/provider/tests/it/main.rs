@@ -21,6 +21,7 @@ mod routed_sites;
 mod scenarios;
 mod sharing;
 mod sites;
+mod ssh;
 mod stories;
 mod story;
 mod takeover;
