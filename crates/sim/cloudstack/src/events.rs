@@ -18,7 +18,8 @@ pub(crate) struct LogEntry {
     /// Number of the entry, never reused.
     pub(crate) number: u64,
     pub(crate) at: Timestamp,
-    /// Owner of the resource. The user may be another account's.
+    /// In whose log it is. That an order was scheduled is in the log of the owner of its resource; that it began and ended is
+    /// in the log of the account that gave it.
     pub(crate) account: Key<Account>,
     pub(crate) user: Key<User>,
     pub(crate) kind: &'static str,
@@ -70,6 +71,15 @@ fn kind(command: &str) -> Option<&'static str> {
         "deletePortForwardingRule" => "NET.RULEDELETE",
         "associateIpAddress" => "NET.IPASSIGN",
         "disassociateIpAddress" => "NET.IPRELEASE",
+        "createNetworkACLList" => "NETWORK.ACL.CREATE",
+        "deleteNetworkACLList" => "NETWORK.ACL.DELETE",
+        "replaceNetworkACLList" => "NETWORK.ACL.REPLACE",
+        "createNetworkACL" => "NETWORK.ACL.ITEM.CREATE",
+        "updateNetworkACLItem" => "NETWORK.ACL.ITEM.UPDATE",
+        "deleteNetworkACL" => "NETWORK.ACL.ITEM.DELETE",
+        "createVPC" => "VPC.CREATE",
+        "updateVPC" => "VPC.UPDATE",
+        "deleteVPC" => "VPC.DELETE",
         "updateNetwork" => "NETWORK.UPDATE",
         "restartNetwork" => "NETWORK.RESTART",
         "deleteNetwork" => "NETWORK.DELETE",
@@ -91,7 +101,7 @@ fn kind(command: &str) -> Option<&'static str> {
 }
 
 impl Cloud {
-    /// The account whose resources a call is about: an administrator's call shows in the tenant's log.
+    /// The account whose resources a call is about: that an administrator's call is scheduled shows in the tenant's log.
     pub(crate) fn concerned(&self, call: &Call) -> Key<Account> {
         let owner = |kind: &str, id: &str| match kind {
             "lb" => self.lb_rules.find(id).map(|key| self.lb_rules[key].account),
@@ -99,6 +109,9 @@ impl Cloud {
             "forwarding" => self.forwardings.find(id).map(|key| self.forwardings[key].account),
             "ip" => self.ips.find(id).and_then(|key| self.ips[key].held.as_ref().map(|held| held.account)),
             "network" => self.networks.find(id).map(|key| self.networks[key].account),
+            "vpc" => self.vpcs.find(id).map(|key| self.vpcs[key].account),
+            "acl" => self.acls.find(id).and_then(|key| self.owner_of_acl(key)),
+            "aclrule" => self.acl_rules.find(id).and_then(|key| self.owner_of_acl(self.acl_rules[key].acl)),
             "vm" => self.vms.find(id).map(|key| self.vms[key].account),
             "volume" => self.volumes.find(id).map(|key| self.volumes[key].account),
             _ => None,
@@ -125,7 +138,8 @@ impl Cloud {
     fn log(&mut self, job: Key<Job>, state: &'static str, failed: bool) {
         let row = &self.jobs[job];
         let Some(kind) = kind(row.command.name) else { return };
-        let (account, user, command) = (row.concerned, row.user, row.command.name);
+        let account = if state == "Scheduled" { row.concerned } else { row.account };
+        let (user, command) = (row.user, row.command.name);
         let log = &mut self.log;
         log.written += 1;
         let number = log.written;

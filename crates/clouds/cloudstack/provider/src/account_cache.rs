@@ -191,8 +191,8 @@ impl AccountCache {
         self.1.lock().await.changed();
     }
 
-    /// Whether somebody removed something from the networks of the account, at most a minute old.
-    pub(crate) async fn removals(&self, client: &Client, scope: &Scope) -> Result<Polled, Error> {
+    /// Whether somebody changed something in the networks of the account, at most a minute old.
+    pub(crate) async fn alterations(&self, client: &Client, scope: &Scope) -> Result<Polled, Error> {
         self.1.lock().await.poll(client, scope).await
     }
 

@@ -1,12 +1,13 @@
-//! Detects what others take away from the networks of an account.
+//! Detects what others change in the networks of an account.
 //!
 //! CloudStack has no watch, and the four lists of rules and addresses a minute are over the budget of two calls a minute
-//! and account. Its event log is one list and shows every order that removes something, whoever gave it:
+//! and account. Its event log is one list and shows every order, whoever gave it:
 //!
 //! ```text
-//! each minute: listEvents, newest first ── nothing was removed ─▶ idle
+//! each minute: listEvents, newest first ── nothing was changed ─▶ idle
 //!                     ├── LB.DELETE, FIREWALL.CLOSE, … ─▶ one list per kind for the account ─▶ compared with each record,
 //!                     │                                   and once more a poll later: an order is logged before it is done
+//!                     ├── FIREWALL.OPEN, … ─▶ the same, for clusters whose manifest says who may come in
 //!                     └── LB.REMOVE.FROM.RULE ─▶ one list per rule ─▶ compared with its machines
 //! ```
 //!
@@ -18,13 +19,16 @@ use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
     ListEgressFirewallRules, ListEvents, ListFirewallRules, ListLoadBalancerRuleInstances,
-    ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses, Scope,
+    ListLoadBalancerRules, ListNetworkAcls, ListNetworks, ListPublicIpAddresses, Scope,
 };
-use capstan_cloudstack_client::model::{Event, FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
+use capstan_cloudstack_client::model::{
+    Event, FirewallRule, LoadBalancerRule, Network, NetworkAclRule, PublicIpAddress,
+};
 use capstan_cloudstack_client::{Class, Client, Error, LoadBalancerRuleId, VirtualMachineId};
 use tokio::time::Instant;
 
 use crate::account_cache::SETTLED;
+use crate::isolated_network::has_acl;
 
 /// Entries of the event log that are read.
 const PAGE: u32 = 100;
@@ -39,13 +43,25 @@ pub(crate) struct NetworkInventory {
     pub rules: Vec<LoadBalancerRule>,
     pub ingress: Vec<FirewallRule>,
     pub egress: Vec<FirewallRule>,
+    /// Rules of access lists, by their lists; `None` if no network has one to speak of, or they may not be listed.
+    pub acls: Option<Vec<NetworkAclRule>>,
 }
 
 impl NetworkInventory {
     async fn list(client: &Client, scope: &Scope) -> Result<Self, Error> {
         let scope = || scope.clone();
+        let networks = client.list(&ListNetworks { scope: scope(), ..Default::default() }).await?;
+        let acls = match networks.iter().any(has_acl) {
+            true => match client.list(&ListNetworkAcls { aclid: None, scope: scope() }).await {
+                // A role for clusters outside of VPCs lacks the command.
+                Err(error) if error.class() == Class::Permission => None,
+                rules => Some(rules?),
+            },
+            false => None,
+        };
         Ok(Self {
-            networks: client.list(&ListNetworks { scope: scope(), ..Default::default() }).await?,
+            networks,
+            acls,
             addresses: client.list(&ListPublicIpAddresses { scope: scope(), ..Default::default() }).await?,
             rules: client.list(&ListLoadBalancerRules { scope: scope(), ..Default::default() }).await?,
             ingress: client.list(&ListFirewallRules { scope: scope(), ..Default::default() }).await?,
@@ -57,8 +73,10 @@ impl NetworkInventory {
 /// What the last poll of an account showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Polled {
-    /// Something was removed before this moment; who compared later knows of it.
-    pub removed: Option<Instant>,
+    /// Something was taken away or forbidden before this moment; who compared later knows of it.
+    pub altered: Option<Instant>,
+    /// Something was opened before this moment, perhaps by us.
+    pub opened: Option<Instant>,
     /// A member was taken out of a load balancer rule before this moment.
     pub detached: Option<Instant>,
     /// Time until the next poll.
@@ -71,9 +89,10 @@ pub(crate) struct DriftDetector {
     polled: Option<Instant>,
     log: SeenEvents,
     without_events: bool,
-    removed: Option<Instant>,
-    /// The last poll showed an order that had not ended: what it removes may go after the comparison.
-    unfinished: Removals,
+    altered: Option<Instant>,
+    opened: Option<Instant>,
+    /// The last poll showed an order that had not ended: what it changes may change after the comparison.
+    unfinished: Alterations,
     detached: Option<Instant>,
     inventory: Option<(Instant, Arc<NetworkInventory>)>,
     /// Members of load balancer rules that were asked for, and when.
@@ -91,30 +110,31 @@ impl DriftDetector {
         let now = Instant::now();
         let question = ListEvents { scope: scope.clone() };
         let before = self.unfinished;
-        let removed = match client.first_page(&question, PAGE).await {
+        let altered = match client.first_page(&question, PAGE).await {
             Ok((events, count)) => {
                 self.without_events = false;
-                let (removed, unfinished) = self.log.removed(&events, count);
+                let (altered, unfinished) = self.log.altered(&events, count);
                 self.unfinished = unfinished;
-                removed.or(before)
+                altered.or(before)
             }
             Err(error) if error.class() == Class::Permission => {
                 self.without_events = true;
-                self.unfinished = Removals::default();
-                Removals { network: true, member: true }
+                self.unfinished = Alterations::default();
+                Alterations { network: true, member: true, opening: true }
             }
             Err(error) => return Err(error),
         };
         self.polled = Some(now);
         let seen = Instant::now();
-        self.removed = removed.network.then_some(seen).or(self.removed);
-        self.detached = removed.member.then_some(seen).or(self.detached);
+        self.altered = altered.network.then_some(seen).or(self.altered);
+        self.opened = altered.opening.then_some(seen).or(self.opened);
+        self.detached = altered.member.then_some(seen).or(self.detached);
         let every = if self.without_events { WITHOUT_EVENTS } else { SETTLED };
         Ok(self.polled(every.saturating_sub(now.elapsed())))
     }
 
     fn polled(&self, next: Duration) -> Polled {
-        Polled { removed: self.removed, detached: self.detached, next }
+        Polled { altered: self.altered, opened: self.opened, detached: self.detached, next }
     }
 
     /// Whether a machine is a member of a rule, if somebody took members out of rules of the account. `None` if nobody did.
@@ -169,11 +189,13 @@ impl DriftDetector {
     }
 }
 
-/// What new entries of the event log may have removed.
+/// What new entries of the event log may have changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Removals {
-    /// A rule, an address or a network.
+struct Alterations {
+    /// A rule, an address or a network is gone, or an access list forbids more.
     network: bool,
+    /// A firewall lets more in.
+    opening: bool,
     /// A member of a load balancer rule.
     member: bool,
 }
@@ -185,23 +207,30 @@ struct SeenEvents {
     count: usize,
 }
 
-impl Removals {
+impl Alterations {
     fn or(self, other: Self) -> Self {
-        Self { network: self.network || other.network, member: self.member || other.member }
+        Self {
+            network: self.network || other.network,
+            opening: self.opening || other.opening,
+            member: self.member || other.member,
+        }
     }
 }
 
 impl SeenEvents {
-    /// What the newest entries may have removed that was not seen before, and what of it is not known to be done. Where
-    /// entries are missing between those that were seen and these, they may have removed anything.
-    fn removed(&mut self, newest: &[Event], count: usize) -> (Removals, Removals) {
+    /// What the newest entries may have changed that was not seen before, and what of it is not known to be done. Where
+    /// entries are missing between those that were seen and these, they may have changed anything.
+    fn altered(&mut self, newest: &[Event], count: usize) -> (Alterations, Alterations) {
         let new: Vec<&Event> = newest.iter().filter(|event| !self.ids.contains(&event.id)).collect();
         let is_first = self.ids.is_empty();
         let gap = !is_first && (new.len() == newest.len() || count > self.count.saturating_add(new.len()));
         let any = |is: fn(&str) -> bool| new.iter().any(|event| event.kind.as_deref().is_some_and(is));
         let missed = gap && !newest.is_empty();
-        let removals =
-            Removals { network: missed || any(is_removal), member: missed || any(|it| it == DETACHED) };
+        let altered = Alterations {
+            network: missed || any(is_alteration),
+            opening: missed || any(is_opening),
+            member: missed || any(|it| it == DETACHED),
+        };
         // Of one kind, orders end in any order: as many ends as begins are needed.
         let count_of = |is: fn(&str) -> bool, state: &str| {
             let of = |event: &&&Event| {
@@ -210,19 +239,27 @@ impl SeenEvents {
             new.iter().filter(of).count()
         };
         let open = |is: fn(&str) -> bool| count_of(is, "Scheduled") > count_of(is, "Completed");
-        let unfinished =
-            Removals { network: missed || open(is_removal), member: missed || open(|it| it == DETACHED) };
+        let unfinished = Alterations {
+            network: missed || open(is_alteration),
+            opening: missed || open(is_opening),
+            member: missed || open(|it| it == DETACHED),
+        };
         self.ids = newest.iter().map(|event| event.id.clone()).collect();
         self.count = count;
-        (removals, unfinished)
+        (altered, unfinished)
     }
 }
 
 /// The event type of an order that takes members out of a load balancer rule.
 const DETACHED: &str = "LB.REMOVE.FROM.RULE";
 
-/// An event type of an order that may take away what leads to an API server.
-fn is_removal(kind: &str) -> bool {
+/// An event type of an order that lets more in.
+fn is_opening(kind: &str) -> bool {
+    matches!(kind, "FIREWALL.OPEN" | "ROUTING.IPV4.FIREWALL.RULE.CREATE" | "LB.UPDATE")
+}
+
+/// An event type of an order that may take away what leads to an API server. A new rule of an access list may forbid.
+fn is_alteration(kind: &str) -> bool {
     matches!(
         kind,
         "LB.DELETE"
@@ -233,6 +270,8 @@ fn is_removal(kind: &str) -> bool {
             | "NET.IPRELEASE"
             | "NETWORK.ACL.DELETE"
             | "NETWORK.ACL.REPLACE"
+            | "NETWORK.ACL.ITEM.CREATE"
+            | "NETWORK.ACL.ITEM.UPDATE"
             | "NETWORK.ACL.ITEM.DELETE"
             | "VPC.DELETE"
             | "NETWORK.DELETE"
@@ -259,26 +298,38 @@ mod tests {
     #[test]
     fn only_removals_that_are_new_or_may_have_been_missed_lead_to_a_comparison() {
         let mut log = SeenEvents::default();
-        let mut removed = |kinds: &[(&str, &str)], count| log.removed(&events(kinds), count).0.network;
-        assert!(!removed(&[], 0), "an account without events");
-        assert!(!removed(&[("1", "LB.CREATE"), ("2", "VM.CREATE")], 2), "nothing is removed");
-        assert!(removed(&[("2", "VM.CREATE"), ("3", "LB.DELETE")], 3), "a removal");
-        assert!(!removed(&[("2", "VM.CREATE"), ("3", "LB.DELETE")], 3), "the same again");
-        assert!(!removed(&[("3", "LB.DELETE"), ("4", "VM.STOP")], 2), "older ones were purged");
-        assert!(removed(&[("8", "VM.STOP"), ("9", "VM.START")], 7), "some were missed");
-        assert!(removed(&[("8", "VM.STOP"), ("9", "VM.START")], 9), "some are not shown");
+        let mut altered = |kinds: &[(&str, &str)], count| log.altered(&events(kinds), count).0.network;
+        assert!(!altered(&[], 0), "an account without events");
+        assert!(!altered(&[("1", "LB.CREATE"), ("2", "VM.CREATE")], 2), "nothing is removed");
+        assert!(altered(&[("2", "VM.CREATE"), ("3", "LB.DELETE")], 3), "a removal");
+        assert!(!altered(&[("2", "VM.CREATE"), ("3", "LB.DELETE")], 3), "the same again");
+        assert!(!altered(&[("3", "LB.DELETE"), ("4", "VM.STOP")], 2), "older ones were purged");
+        assert!(altered(&[("8", "VM.STOP"), ("9", "VM.START")], 7), "some were missed");
+        assert!(altered(&[("8", "VM.STOP"), ("9", "VM.START")], 9), "some are not shown");
     }
 
     #[test]
     fn a_removal_before_the_first_poll_counts() {
-        let (removed, _) = SeenEvents::default().removed(&events(&[("1", "FIREWALL.EGRESS.CLOSE")]), 1);
-        assert_eq!(removed, Removals { network: true, member: false });
+        let (altered, _) = SeenEvents::default().altered(&events(&[("1", "FIREWALL.EGRESS.CLOSE")]), 1);
+        assert_eq!(altered, Alterations { network: true, ..Alterations::default() });
+    }
+
+    #[test]
+    fn what_is_opened_concerns_only_those_who_say_who_may_come_in() {
+        for (kind, opening, network) in [
+            ("FIREWALL.OPEN", true, false),
+            ("NETWORK.ACL.ITEM.CREATE", false, true),
+            ("NET.RULEADD", false, false),
+        ] {
+            let (altered, _) = SeenEvents::default().altered(&events(&[("1", kind)]), 1);
+            assert_eq!(altered, Alterations { network, opening, member: false }, "{kind}");
+        }
     }
 
     #[test]
     fn a_member_that_is_taken_out_of_a_rule_leads_to_a_comparison_of_members_only() {
-        let (removed, _) = SeenEvents::default().removed(&events(&[("1", DETACHED)]), 1);
-        assert_eq!(removed, Removals { network: false, member: true });
+        let (altered, _) = SeenEvents::default().altered(&events(&[("1", DETACHED)]), 1);
+        assert_eq!(altered, Alterations { member: true, ..Alterations::default() });
     }
 
     #[test]
@@ -295,9 +346,9 @@ mod tests {
             (vec![event("3", "Completed"), event("4", "Scheduled"), event("5", "Completed")], 5, false),
         ];
         for (newest, count, again) in rows {
-            let (removed, unfinished) = log.removed(&newest, count);
-            let expected = Removals { network: again, ..Removals::default() };
-            assert_eq!((removed.network, unfinished), (true, expected), "of {count}");
+            let (altered, unfinished) = log.altered(&newest, count);
+            let expected = Alterations { network: again, ..Alterations::default() };
+            assert_eq!((altered.network, unfinished), (true, expected), "of {count}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The commands, by what they are about.
 
+mod acl_rules;
 mod acls;
 mod addresses;
 mod affinity;
@@ -36,6 +37,7 @@ use crate::model::identity::RoleType;
 
 /// Every table of commands.
 pub(crate) const ALL: &[&[Command]] = &[
+    acl_rules::COMMANDS,
     acls::COMMANDS,
     addresses::COMMANDS,
     affinity::COMMANDS,

@@ -1,6 +1,6 @@
 //! Addresses, rules, tags.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -107,8 +107,17 @@ async fn names_are_found_in_any_case_and_lists_of_networks_begin_with_the_newest
     assert_eq!(world.get("alice", "listNetworks", &[("keyword", "IRS")]).await.body["count"], 1);
 }
 
+/// The newest entries of a log: type and state.
+async fn newest(world: &World, account: &str) -> Vec<(String, String)> {
+    let page = [("page", "1"), ("pagesize", "3")];
+    let listed = world.get(account, "listEvents", &page).await.body;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let shown = listed["event"].as_array().into_iter().flatten();
+    shown.map(|it| (text(&it["type"]), text(&it["state"]))).collect()
+}
+
 #[tokio::test]
-async fn what_an_administrator_deletes_shows_in_the_event_log_of_the_owner() {
+async fn what_an_administrator_deletes_is_scheduled_in_the_log_of_the_owner_and_done_in_their_own() {
     let world = World::new();
     let network = world.network("alice", "net1").await;
     let made =
@@ -116,14 +125,42 @@ async fn what_an_administrator_deletes_shows_in_the_event_log_of_the_owner() {
     world.wait("alice", &made).await;
     let id = made.body["id"].as_str().unwrap().to_owned();
     world.done("admin", "deleteEgressFirewallRule", &[("id", &id)]).await;
-    let page = [("page", "1"), ("pagesize", "3")];
-    let newest = world.get("alice", "listEvents", &page).await.body;
     // The first page holds the newest events, and inside it the oldest comes first.
-    let shown: Vec<_> =
-        newest["event"].as_array().unwrap().iter().map(|it| (&it["type"], &it["state"])).collect();
-    let closing = json!("FIREWALL.EGRESS.CLOSE");
-    let states = [json!("Scheduled"), json!("Started"), json!("Completed")];
-    assert_eq!(shown, states.iter().map(|state| (&closing, state)).collect::<Vec<_>>());
-    assert_eq!((&newest["count"], &newest["event"][0]["account"]), (&json!(6), &json!("alice")));
-    assert_eq!(world.get("bob", "listEvents", &page).await.body, json!({}));
+    let of = |kind: &str, state: &str| (format!("FIREWALL.EGRESS.{kind}"), state.to_owned());
+    let own = [of("OPEN", "Started"), of("OPEN", "Completed"), of("CLOSE", "Scheduled")];
+    assert_eq!(newest(&world, "alice").await, own);
+    assert_eq!(newest(&world, "admin").await, [of("CLOSE", "Started"), of("CLOSE", "Completed")]);
+    assert!(newest(&world, "bob").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_happens_to_an_access_list_shows_in_the_event_log_and_a_changed_rule_keeps_what_is_not_named() {
+    let world = World::new();
+    let zone = world.zone().await;
+    let offering = world.id("listVPCOfferings", "vpcoffering", "Default VPC offering").await;
+    let made = async |command: &str, parameters: &[(&str, &str)]| {
+        let answer = world.get("alice", command, parameters).await;
+        world.wait("alice", &answer).await;
+        answer.body["id"].as_str().unwrap().to_owned()
+    };
+    let place = [("zoneid", zone.as_str()), ("vpcofferingid", &offering), ("cidr", "10.9.0.0/16")];
+    let vpc = made("createVPC", &[&[("name", "v"), ("displaytext", "v")], &place[..]].concat()).await;
+    let list = made("createNetworkACLList", &[("name", "l"), ("vpcid", &vpc)]).await;
+    let what =
+        [("aclid", list.as_str()), ("protocol", "tcp"), ("startport", "443"), ("traffictype", "egress")];
+    let rule = made("createNetworkACL", &what).await;
+    let of = |kind: &str| {
+        ["Scheduled", "Started", "Completed"].map(|state| (format!("NETWORK.ACL.{kind}"), state.to_owned()))
+    };
+    assert_eq!(newest(&world, "alice").await, of("ITEM.CREATE"));
+    world.done("alice", "updateNetworkACLItem", &[("id", &rule), ("action", "deny")]).await;
+    assert_eq!(newest(&world, "alice").await, of("ITEM.UPDATE"));
+    let shown =
+        world.get("alice", "listNetworkACLs", &[("aclid", &list)]).await.body["networkacl"][0].clone();
+    assert_eq!((&shown["action"], &shown["startport"]), (&json!("Deny"), &json!("443")));
+    assert_eq!((&shown["traffictype"], &shown["protocol"]), (&json!("Egress"), &json!("tcp")));
+    world.done("alice", "deleteNetworkACL", &[("id", &rule)]).await;
+    assert_eq!(newest(&world, "alice").await, of("ITEM.DELETE"));
+    world.done("alice", "deleteNetworkACLList", &[("id", &list)]).await;
+    assert_eq!(newest(&world, "alice").await, of("DELETE"));
 }

@@ -141,6 +141,8 @@ pub struct NetworkAclRule {
     pub endport: Option<u16>,
     /// Sources of what comes in, targets of what goes out, separated by commas.
     pub cidrlist: Option<String>,
+    /// Its list.
+    pub aclid: Option<AclId>,
 }
 
 /// An access list of tiers.

@@ -14,13 +14,18 @@ use crate::error::CloudError;
 /// What every cluster needs to reach: registries, and names.
 const OUT: [(&str, u16); 2] = [("tcp", 443), ("udp", 53)];
 
+/// The network is a tier with a list that may forbid something.
+pub(crate) fn has_acl(network: &Network) -> bool {
+    network.aclid.is_some() && network.aclname.as_deref() != Some(ALLOW)
+}
+
 /// The rules of a tier's list. The one that lets everything pass is not asked for.
 pub(super) async fn observe(
     network: &Network,
     observed: &mut ObservedNetwork,
     access: &Access,
 ) -> Result<(), CloudError> {
-    let Some(id) = network.aclid.clone().filter(|_| network.aclname.as_deref() != Some(ALLOW)) else {
+    let Some(id) = network.aclid.clone().filter(|_| has_acl(network)) else {
         return Ok(());
     };
     let question = ListNetworkAcls { aclid: Some(id), scope: access.scope() };

@@ -13,14 +13,15 @@ use capstan_controller::{Call, Failure, Look, Wait};
 use capstan_object::ConditionStatus::{False, True, Unknown};
 use capstan_object::Conditions;
 
-use super::allowed::{EVERYBODY, allowed, api_port};
+use super::allowed::{EVERYBODY, allowed};
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
+use super::hints::Hints;
+use super::limits;
 use super::mark::{self, is_ours};
 use super::{
     IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, routed, vpc,
 };
-use super::{acl, limits};
 use crate::account_cache::SETTLED;
 use crate::error::CloudError;
 
@@ -241,13 +242,11 @@ fn keep(
         },
     };
     made.put(&mut decision.object.metadata);
-    let lacking = observed.acl.as_ref().and_then(|rules| acl::lacking(network, rules, api_port(cluster)));
+    let elsewhere = look.seen.elsewhere;
+    let hints = |object| Hints { observed, network, object, cluster, made: &made, elsewhere };
     // Of a tier that was of use before, it is only reported: rules may be more than is understood here.
-    let (lacking, refused) = match (lacking, refused) {
-        (Some(cause), None) if !look.object.status.ready => (None, Some(cause)),
-        other => other,
-    };
-    if let Some(cause) = refused {
+    let lacking = || hints(&look.object).lacking().filter(|_| !look.object.status.ready);
+    if let Some(cause) = refused.or_else(lacking) {
         return refuse(look, decision, &cause);
     }
     if !calls.is_empty() {
@@ -257,12 +256,7 @@ fn keep(
     let status = &mut decision.object.status;
     status.ready = true;
     status.initialization.provisioned = Some(true);
-    let message = match routed::is_routed(network) {
-        true => site.routed_hint(&made),
-        false => site.let_in_by_others(&made).or_else(|| site.blocked()),
-    };
-    let parts = [lacking.map(|cause| cause.text()).or(message), site.kept_in(&made)];
-    let message = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let message = hints(&decision.object).message();
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     decision.again_in(if look.seen.ill { UNWELL } else { SETTLED });
     mark::keep(look, Some(network), cluster, decision);

@@ -2,17 +2,16 @@
 
 use std::net::IpAddr;
 
-use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
+use capstan_cloudstack_client::model::{LoadBalancerRule, Network, PublicIpAddress};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
 use capstan_controller::Look;
 
 use super::allowed::{EVERYBODY, allowed, api_port, is_asked};
 use super::claim::{Identity, holder, owns};
-use super::decide::{Decision, happened, sources};
+use super::decide::{Decision, happened};
 use super::limits::no_free_address;
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
-use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
 
@@ -202,32 +201,10 @@ impl<'a> Site<'a> {
         }
         let just_made = happened(self.look, |call| matches!(call, NetworkCall::Balance { .. }));
         let theirs = rule.is_some_and(|rule| made.rule.as_deref() != Some(rule.id.as_str())) && !just_made;
-        match theirs || self.foreign(on, made).next().is_some() {
+        match theirs || self.observed.foreign(on, made).next().is_some() {
             true => Openings::AsTheyAre,
             false => Openings::These(allowed(self.cluster)),
         }
-    }
-
-    /// Openings of a port that are not on record as made here.
-    fn foreign<'s>(
-        &'s self,
-        (address, port): (&'s str, u16),
-        made: &'s Made,
-    ) -> impl Iterator<Item = &'s FirewallRule> {
-        self.observed.leading_to(address, port).filter(move |rule| !self.is_made(rule, (address, port), made))
-    }
-
-    fn is_made(&self, rule: &FirewallRule, (address, port): (&str, u16), made: &Made) -> bool {
-        let came_along = || {
-            let ours = self.observed.rule_on(address, port).is_some_and(|rule| {
-                made.rule.as_deref() == Some(rule.id.as_str()) && made.opened.unwrap_or(true)
-            });
-            ours && self
-                .observed
-                .openings_on(address, port)
-                .any(|(it, who)| it.id == rule.id && who == EVERYBODY)
-        };
-        made.openings.contains(rule.id.as_str()) || came_along()
     }
 
     /// Opens what is missing and closes what was made here and is not wanted any more.
@@ -248,63 +225,11 @@ impl<'a> Site<'a> {
             }
         }
         for (rule, who) in self.observed.openings_on(address, port) {
-            if !wanted.iter().any(|cidr| cidr == who) && self.is_made(rule, (address, port), made) {
+            if !wanted.iter().any(|cidr| cidr == who) && self.observed.is_made(rule, (address, port), made) {
                 calls.push(NetworkCall::Close { rule: rule.id.to_string(), routed: false });
                 made.openings.remove(rule.id.as_str());
             }
         }
-    }
-
-    /// Others than the manifest names may reach the endpoint of a tier: its rule is not changed here once it is made.
-    pub(super) fn blocked(&self) -> Option<String> {
-        self.network.vpcid.as_ref()?;
-        let id = &self.look.object.status.load_balancer_rule_id;
-        let rule = self.observed.rules.iter().find(|rule| rule.id.as_str() == id)?;
-        let held: Vec<&str> = rule.cidrlist.as_deref().unwrap_or_default().split([' ', ',']).collect();
-        let named = allowed(self.cluster);
-        let same = held.len() == named.len() && named.iter().all(|cidr| held.contains(&cidr.as_str()));
-        (is_asked(self.cluster) && !same).then(|| {
-            format!(
-                "{} restricts the sources of the API server, and load balancer rule {id} admits {}: delete the rule to have it \
-                 made anew",
-                annotation::ALLOWED_CIDRS,
-                rule.cidrlist.as_deref().filter(|list| !list.is_empty()).unwrap_or(EVERYBODY)
-            )
-        })
-    }
-
-    /// Not everything may go out, which somebody else decided.
-    pub(super) fn kept_in(&self, made: &Made) -> Option<String> {
-        if !self.observed.is_kept_in(made) {
-            return None;
-        }
-        let shown: Vec<String> = self.observed.exits.iter().map(exit_text).collect();
-        let allowed = match shown.is_empty() {
-            true => "no egress rule lets anything out".to_owned(),
-            false => format!("only what these rules let out: {}", shown.join(", ")),
-        };
-        Some(format!(
-            "{KEPT_IN} network {} that were not made here: {allowed}; add a rule if machines need more",
-            self.network.name.as_deref().unwrap_or_default()
-        ))
-    }
-
-    /// Who comes in beside those that the manifest names, by rules that somebody else made.
-    pub(super) fn let_in_by_others(&self, made: &Made) -> Option<String> {
-        let status = &self.look.object.status;
-        let port = u16::try_from(self.look.object.spec.control_plane_endpoint.port).ok()?;
-        let named = allowed(self.cluster);
-        let foreign = self.foreign((&status.public_ip_id, port), made);
-        let beside = foreign.filter(|rule| !named.iter().any(|cidr| cidr == sources(rule)));
-        let shown: Vec<String> = beside.map(|rule| format!("{} ({})", rule.id, sources(rule))).collect();
-        (is_asked(self.cluster) && !shown.is_empty()).then(|| {
-            format!(
-                "{} restricts the sources of the API server, and firewall rules that were not created here admit others: {}; \
-                 delete them if that is not intended",
-                annotation::ALLOWED_CIDRS,
-                shown.join(", ")
-            )
-        })
     }
 }
 
@@ -318,19 +243,6 @@ pub(super) fn is_known(
     identity.taken_over
         || identity.is_on(&address.tags)
         || address.issourcenat && owns(network, made, identity)
-}
-
-/// How the message begins that reports rules of somebody else about what may go out.
-pub(super) const KEPT_IN: &str = "egress follows rules of";
-
-/// An egress rule by its id, and what it lets out.
-fn exit_text(rule: &FirewallRule) -> String {
-    let protocol = rule.protocol.as_deref().unwrap_or("all");
-    match (rule.startport, rule.endport.or(rule.startport)) {
-        (Some(first), Some(last)) if first != last => format!("{} ({protocol} {first}-{last})", rule.id),
-        (Some(port), _) => format!("{} ({protocol} {port})", rule.id),
-        _ => format!("{} ({protocol})", rule.id),
-    }
 }
 
 /// What the firewall is to look like.

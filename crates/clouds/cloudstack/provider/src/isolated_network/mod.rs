@@ -2,8 +2,8 @@
 //!
 //! Owns: CloudStackIsolatedNetworks, their finalizer, endpoint and status; in the cloud the network if it had to be made,
 //! an address, the rule for the API server, and what lets packets in and out. Reads: the failure domain, the
-//! CloudStackCluster, the cloud until everything is there once, again while the cluster is not well, and each minute the
-//! removals in its account.
+//! CloudStackCluster, the cloud until everything is there once, again while the cluster is not well, and each minute what
+//! was changed in its account.
 //!
 //! ```text
 //! network (by id, by our mark, by name) ─▶ address ─▶ rule on its port ─▶ who may come in ─▶ what may go out
@@ -21,6 +21,7 @@ mod claim;
 mod decide;
 mod delete;
 mod endpoint;
+mod hints;
 mod limits;
 mod made;
 mod make;
@@ -52,14 +53,15 @@ use crate::error::CloudError;
 use crate::failure_domain::cluster_of;
 use crate::quota::Headroom;
 
+pub(crate) use acl::has_acl;
 pub(crate) use allowed::{EVERYBODY, allowed};
 pub use call::NetworkCall;
 pub use claim::Neighbour;
 pub use made::Made;
 pub(crate) use mark::is_ours;
-use observe::Ledger;
 pub use observe::ObservedNetwork;
 pub(crate) use observe::is_tier_of;
+use observe::{Ledger, Record};
 pub use order::NetworkOrder;
 pub use vpc::VpcOrder;
 
@@ -87,7 +89,7 @@ pub struct Seen {
     pub neighbours: Vec<Neighbour>,
     /// The cluster fell ill after everything was there.
     pub ill: bool,
-    /// Time until the account is polled again for removals.
+    /// Time until the account is polled again for changes.
     pub next_poll: Option<Duration>,
     /// What the limits of the account leave for what is to be ordered next; `None` if nothing is.
     pub headroom: Option<Headroom>,
@@ -179,11 +181,13 @@ impl Controller for IsolatedNetworks {
         if domain.spec.zone.id.is_empty() {
             return Ok(seen);
         }
+        seen.elsewhere = is_elsewhere(object, cluster, view)?;
+        let record = Record { object, cluster, elsewhere: seen.elsewhere };
         let unsettled = ill || decide::must_ask(object, cluster) || self.ledger.has_drifted(&object.key());
         let access = self.clouds.access(&domain.spec, view).await;
         let observed = match &access {
-            Ok(access) if unsettled => self.ledger.observe(object, domain, cluster, access).await,
-            Ok(access) => match self.ledger.drift(object, domain, cluster, access).await {
+            Ok(access) if unsettled => self.ledger.observe(record, domain, access).await,
+            Ok(access) => match self.ledger.drift(record, domain, access).await {
                 Ok((None, next)) => {
                     seen.next_poll = Some(next);
                     return Ok(seen);
@@ -200,7 +204,6 @@ impl Controller for IsolatedNetworks {
             seen.headroom = Some(access.headroom(&next.key(object), &needed, &taken).await);
             seen.no_address = limits::no_address(object, domain, access).await?;
         }
-        seen.elsewhere = is_elsewhere(object, cluster, view)?;
         if let Ok(ObservedNetwork { network: Some(network), .. }) = &observed {
             seen.neighbours = neighbours(object, network.id.as_str(), view)?;
         }
@@ -262,7 +265,9 @@ impl Controller for IsolatedNetworks {
         let access = self.clouds.access(&domain.spec, view).await.map_err(outside)?;
         self.ledger.forget(&object.key());
         access.cache.networks_changed().await;
-        let observed = self.ledger.observe(object, &domain, &cluster, &access).await.map_err(outside)?;
+        let elsewhere = is_elsewhere(object, &cluster, view)?;
+        let record = Record { object, cluster: &cluster, elsewhere };
+        let observed = self.ledger.observe(record, &domain, &access).await.map_err(outside)?;
         Ok(call::resolve(intent, &observed, view.now()))
     }
 

@@ -23,12 +23,14 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Made;
+use super::acl::{self, has_acl};
 use super::allowed::{allowed, api_port, is_asked};
 use super::claim::{Identity, holder, owns};
-use super::endpoint::{KEPT_IN, is_known};
+use super::endpoint::is_known;
+use super::hints::Hints;
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
-use super::{acl, routed, vpc};
+use super::{routed, vpc};
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
@@ -107,6 +109,15 @@ fn tag(key: String) -> Tag {
     }
 }
 
+/// What is on record about a network, and what its cluster asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub object: &'a CloudStackIsolatedNetwork,
+    pub cluster: &'a CloudStackCluster,
+    /// The endpoint of the cluster is an address of another network of its.
+    pub elsewhere: bool,
+}
+
 /// What is known of networks because our own calls said so: it need not be asked again at every step.
 #[derive(Default)]
 pub(super) struct Ledger {
@@ -173,14 +184,13 @@ impl Ledger {
     /// What the cloud has, from memory if our own calls have just said so.
     pub(super) async fn observe(
         &self,
-        object: &CloudStackIsolatedNetwork,
+        record: Record<'_>,
         domain: &CloudStackFailureDomain,
-        cluster: &CloudStackCluster,
         access: &Access,
     ) -> Result<ObservedNetwork, CloudError> {
-        let observed = self.recall(object, domain, cluster, access).await?;
-        if observed.is_as_recorded(object, cluster) {
-            self.drifted.lock().remove(&object.key());
+        let observed = self.recall(record.object, domain, record.cluster, access).await?;
+        if observed.is_as_recorded(record) {
+            self.drifted.lock().remove(&record.object.key());
         }
         Ok(observed)
     }
@@ -214,29 +224,30 @@ impl Ledger {
     }
 
     /// What the cloud has of a network that was set up, if it differs from the record. Costs nothing but the poll of the
-    /// account unless somebody removed something there.
+    /// account unless somebody changed something there.
     pub(super) async fn drift(
         &self,
-        object: &CloudStackIsolatedNetwork,
+        record: Record<'_>,
         domain: &CloudStackFailureDomain,
-        cluster: &CloudStackCluster,
         access: &Access,
     ) -> Result<(Option<ObservedNetwork>, Duration), CloudError> {
         let explain = |error: Error| access.explain(&error);
-        let (key, scope) = (object.key(), access.scope());
-        let polled = access.cache.removals(&access.client, &scope).await.map_err(explain)?;
+        let (key, scope) = (record.object.key(), access.scope());
+        let polled = access.cache.alterations(&access.client, &scope).await.map_err(explain)?;
         let compared = self.compared.lock().get(&key).copied();
-        let after = match (compared, polled.removed) {
+        // Where nobody is named everybody may come in, and what is opened is no news.
+        let opened = polled.opened.filter(|_| is_asked(record.cluster));
+        let after = match (compared, polled.altered.max(opened)) {
             (Some(_), None) => return Ok((None, polled.next)),
-            (Some(compared), Some(removed)) if compared >= removed => return Ok((None, polled.next)),
-            (_, Some(removed)) => removed,
+            (Some(compared), Some(altered)) if compared >= altered => return Ok((None, polled.next)),
+            (_, Some(altered)) => altered,
             // Nobody has compared it since this process began.
             (None, None) => Instant::now(),
         };
         let listed = access.cache.inventory(&access.client, &scope, after).await;
         let (at, inventory) = listed.map_err(explain)?;
-        if ObservedNetwork::of(&inventory, &object.spec.id)
-            .is_some_and(|observed| observed.is_as_recorded(object, cluster))
+        if ObservedNetwork::of(&inventory, &record.object.spec.id)
+            .is_some_and(|observed| observed.is_as_recorded(record))
         {
             self.compared.lock().insert(key, at);
             return Ok((None, polled.next));
@@ -246,7 +257,7 @@ impl Ledger {
         self.forget(&key);
         self.drifted.lock().insert(key);
         access.cache.networks_changed().await;
-        let observed = self.observe(object, domain, cluster, access).await?;
+        let observed = self.observe(record, domain, access).await?;
         Ok((Some(observed), polled.next))
     }
 }
@@ -267,7 +278,10 @@ impl ObservedNetwork {
         };
         let rules = inventory.rules.iter().filter(|rule| on(&rule.networkid) && !going(rule.state.as_ref()));
         let addresses = inventory.addresses.iter().filter(|address| on(&address.associatednetworkid));
+        let listed = |rule: &&NetworkAclRule| rule.aclid == network.aclid;
+        let acl = inventory.acls.as_ref().filter(|_| has_acl(network));
         Some(Self {
+            acl: acl.map(|rules| rules.iter().filter(listed).cloned().collect()),
             network: Some(network.clone()),
             addresses: addresses.cloned().collect(),
             rules: rules.cloned().collect(),
@@ -277,14 +291,17 @@ impl ObservedNetwork {
         })
     }
 
-    /// Everything that the object records, or that its cluster asks for, is there.
-    fn is_as_recorded(&self, object: &CloudStackIsolatedNetwork, cluster: &CloudStackCluster) -> bool {
+    /// Everything that the object records, or that its cluster asks for, is there, and what others decided is reported.
+    fn is_as_recorded(&self, record: Record<'_>) -> bool {
+        let Record { object, cluster, elsewhere } = record;
         let made = Made::of(&object.metadata);
+        let Some(network) = &self.network else { return false };
+        let hints = Hints { observed: self, network, object, cluster, made: &made, elsewhere };
         let ready = object.status.conditions.condition(condition::READY);
-        let reported = || ready.is_some_and(|ready| ready.message.contains(KEPT_IN));
-        // Egress that somebody else decided on is left as it is, and reported.
-        let egress = self.lets_out() || self.is_kept_in(&made) && reported();
-        if let Some(network) = self.network.as_ref().filter(|network| routed::is_routed(network)) {
+        let reported = ready.is_some_and(|ready| ready.message == hints.message());
+        // Egress that somebody else decided on is left as it is.
+        let egress = reported && (self.lets_out() || self.is_kept_in(&made));
+        if routed::is_routed(network) {
             return egress && routed::is_as_recorded(network, self, object, cluster);
         }
         let status = &object.status;
@@ -292,7 +309,7 @@ impl ObservedNetwork {
         let Ok(port) = u16::try_from(object.spec.control_plane_endpoint.port) else { return false };
         let is_open = |cidr: &String| self.openings_on(address, port).any(|(_, who)| who == cidr);
         let opens = made.opened.unwrap_or(made.rule.is_some()) || !made.openings.is_empty();
-        let in_vpc = self.network.as_ref().is_some_and(|network| network.vpcid.is_some());
+        let in_vpc = network.vpcid.is_some();
         let opened = match is_asked(cluster) {
             _ if in_vpc => true,
             true => allowed(cluster).iter().all(is_open),

@@ -14,6 +14,7 @@ use ipnet::Ipv4Net;
 use super::allowed::{allowed, is_asked};
 use super::decide::{Decision, sources};
 use super::endpoint::{Openings, Site, not_ours};
+use super::hints::Hints;
 use super::observe::going;
 use super::{Made, NetworkCall, ObservedNetwork};
 use crate::clouds::Access;
@@ -278,16 +279,18 @@ impl Site<'_> {
             false => Openings::These(allowed(self.cluster)),
         }
     }
+}
 
-    /// What a reader of the condition should know of a network that is set up.
-    pub(super) fn routed_hint(&self, made: &Made) -> Option<String> {
+impl Hints<'_> {
+    /// What a reader of the condition should know of a routed network.
+    pub(super) fn routed(&self) -> Option<String> {
         let named = named(self.cluster);
         let to = target(self.network, &named);
         let asked = allowed(self.cluster);
         let beside: Vec<String> = self
             .observed
             .routed_leading_to(named.port, &to)
-            .filter(|rule| !made.openings.contains(rule.id.as_str()))
+            .filter(|rule| !self.made.openings.contains(rule.id.as_str()))
             .filter(|rule| !asked.iter().any(|cidr| cidr == sources(rule)))
             .map(|rule| format!("{} ({})", rule.id, sources(rule)))
             .collect();
@@ -300,7 +303,7 @@ impl Site<'_> {
             ));
         }
         let (address, range) = (named.address?, range(self.network)?);
-        let outside = !range.contains(&address) && !self.look.seen.elsewhere;
+        let outside = !range.contains(&address) && !self.elsewhere;
         outside.then(|| {
             format!(
                 "endpoint {address} is not in {} of the routed network: it has to be routed externally to the control \

@@ -5,6 +5,7 @@ mod check;
 mod classes;
 mod cloud;
 mod domains;
+mod drift;
 mod failures;
 mod features;
 mod hasty;

@@ -121,16 +121,16 @@ fn a_vpc_that_cannot_be_made_is_reported_with_the_field_to_correct() {
 }
 
 /// The access list of somebody's tier.
-const LIST: &str = "strict";
+pub const LIST: &str = "strict";
 
-async fn list(cloud: &Cloud) -> Result<AclId, Violation> {
+pub async fn list(cloud: &Cloud) -> Result<AclId, Violation> {
     let question = ListNetworkAclLists { name: Some(LIST.to_owned()), ..Default::default() };
     let found = cloud.client("capstan").list(&question).await.map_err(failed)?;
     found.into_iter().next().map(|list| list.id).ok_or_else(|| wrong("no access list"))
 }
 
 /// Its owner lets something out.
-async fn let_out(cloud: &Cloud, protocol: &str, port: &str) -> Result<(), Violation> {
+pub async fn let_out(cloud: &Cloud, protocol: &str, port: &str) -> Result<(), Violation> {
     let id = list(cloud).await?;
     let what = [("command", "createNetworkACL"), ("aclid", id.as_str()), ("traffictype", "egress")];
     let ports = [("protocol", protocol), ("startport", port), ("endport", port)];
@@ -138,7 +138,7 @@ async fn let_out(cloud: &Cloud, protocol: &str, port: &str) -> Result<(), Violat
 }
 
 /// Somebody's tier with a list that lets out nothing but web traffic.
-fn a_tier_with_a_list_is_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+pub fn a_tier_with_a_list_is_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
     Box::pin(async move {
         a_tier_is_there(world, cloud).await?;
         let networks = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
