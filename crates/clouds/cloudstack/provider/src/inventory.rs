@@ -1,5 +1,5 @@
-//! What CloudStack has beside what is recorded: the machines, marked networks and addresses, affinity groups, ways in by SSH
-//! and detached data disks of every account that failure domains work with.
+//! What CloudStack has beside what is recorded: the machines, marked networks, VPCs and addresses, affinity groups, ways in by
+//! SSH, rules for API servers and detached data disks of every account that failure domains work with.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ impl Unrecorded for Account {
         let removal = &self.removal;
         let others = removal.others.iter().map(|other| other.kind);
         // What is never removed is not announced.
-        let others = others.filter(|kind| *kind != LeftoverKind::Volume);
+        let others = others.filter(|kind| kind.kept().is_none());
         counted(removal.machines.len(), removal.networks.len(), others)
     }
 
@@ -162,7 +162,15 @@ fn unrecorded(
             LeftoverKind::AffinityGroup => {
                 groups.iter().any(|group| record(thing, &group.spec.id, &group.spec.name))
             }
-            LeftoverKind::SshRule => machines.iter().any(|machine| {
+            LeftoverKind::Vpc => networks.iter().any(|network| {
+                Made::of(&network.metadata).vpc.as_ref() == Some(&thing.id)
+                    || network.spec.vpc.as_ref().is_some_and(|vpc| record(thing, &vpc.id, &vpc.name))
+            }),
+            LeftoverKind::ApiRule => networks.iter().any(|network| {
+                network.status.load_balancer_rule_id == thing.id
+                    || Made::of(&network.metadata).rule.as_ref() == Some(&thing.id)
+            }),
+            LeftoverKind::SshRule | LeftoverKind::SshRuleElsewhere => machines.iter().any(|machine| {
                 machine.spec.instance_id.is_some() && machine.spec.instance_id == other.machine
             }),
             LeftoverKind::Volume => machines.iter().any(|machine| {
@@ -191,6 +199,13 @@ fn differences(place: &str, found: &Removal) -> Vec<Difference> {
         LeftoverKind::Volume => Difference {
             says: format!(
                 "{}; data disk of a virtual machine that is gone, of a cluster or of another owner: it is never removed here",
+                other.thing.id
+            ),
+            ..difference(other.kind.name(), &other.thing)
+        },
+        LeftoverKind::ApiRule | LeftoverKind::SshRuleElsewhere => Difference {
+            says: format!(
+                "{}; on a network that was not created here, of a cluster or of another owner: it is never removed here",
                 other.thing.id
             ),
             ..difference(other.kind.name(), &other.thing)
@@ -232,6 +247,11 @@ mod tests {
                 (LeftoverKind::AffinityGroup, "g-2", None),
                 (LeftoverKind::SshRule, "r-1", Some("1")),
                 (LeftoverKind::SshRule, "r-2", Some("2")),
+                (LeftoverKind::SshRuleElsewhere, "r-3", Some("9")),
+                (LeftoverKind::ApiRule, "b-1", None),
+                (LeftoverKind::ApiRule, "b-2", None),
+                (LeftoverKind::Vpc, "vpc-1", None),
+                (LeftoverKind::Vpc, "vpc-2", None),
                 (LeftoverKind::Volume, "d-1", None),
                 (LeftoverKind::Volume, "d-2", None),
             ]
@@ -252,6 +272,8 @@ mod tests {
         let mut network = CloudStackIsolatedNetwork::default();
         network.spec.id = "net-1".to_owned();
         network.status.public_ip_id = "ip-1".to_owned();
+        network.status.load_balancer_rule_id = "b-1".to_owned();
+        Made { vpc: Some("vpc-1".to_owned()), ..Made::default() }.put(&mut network.metadata);
         let mut group = CloudStackAffinityGroup::default();
         group.spec.id = "g-1".to_owned();
         let mut being_made = recorded("");
@@ -268,6 +290,9 @@ mod tests {
                 "PublicIpAddress/nip-2",
                 "AffinityGroup/ng-2",
                 "PortForwardingRule/nr-2",
+                "PortForwardingRule/nr-3",
+                "LoadBalancerRule/nb-2",
+                "VPC/nvpc-2",
                 "Volume/nd-2"
             ]
         );

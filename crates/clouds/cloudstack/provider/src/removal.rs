@@ -1,7 +1,7 @@
 //! Removing what a cloud has of clusters and no record knows, for somebody who has looked and wants it gone.
 
 use capstan_cloudstack_client::commands::{
-    DeleteAffinityGroup, DeleteNetwork, DeletePortForwardingRule, DestroyVirtualMachine,
+    DeleteAffinityGroup, DeleteNetwork, DeletePortForwardingRule, DeleteVpc, DestroyVirtualMachine,
     DisassociateIpAddress, GetVirtualMachineUserData, ListCapabilities,
 };
 use capstan_cloudstack_client::{Client, Error};
@@ -19,7 +19,7 @@ pub struct Removal {
     pub machines: Vec<Thing>,
     /// Networks, with the addresses and rules on them.
     pub networks: Vec<Thing>,
-    /// Other things. Volumes stay: nothing says whose they are.
+    /// Other things. What carries no mark stays: nothing says whose it is.
     pub others: Vec<Leftover>,
 }
 
@@ -68,7 +68,12 @@ impl Clouds {
                 }
             }
         }
-        for other in &wanted.others {
+        let is_vpc = |other: &&Leftover| other.kind == LeftoverKind::Vpc;
+        for other in wanted.others.iter().filter(|other| !is_vpc(other)) {
+            if let Some(why) = other.kind.kept() {
+                removed.keep(&other.thing, why);
+                continue;
+            }
             if !marked.others.contains(other) {
                 removed.keep(&other.thing, "it was deleted, or does not have the mark");
                 continue;
@@ -83,11 +88,7 @@ impl Clouds {
                 LeftoverKind::SshRule => {
                     client.run(&DeletePortForwardingRule { id: id.into() }).await.map(drop)
                 }
-                LeftoverKind::Volume => {
-                    let why = "a volume carries no mark: if it is not needed, delete it in CloudStack";
-                    removed.keep(&other.thing, why);
-                    continue;
-                }
+                _ => continue,
             };
             match done {
                 Ok(()) => removed.others.push(other.kind),
@@ -102,6 +103,17 @@ impl Clouds {
             match client.run(&DeleteNetwork { id: network.id.as_str().into(), forced: None }).await {
                 Ok(_) => removed.networks += 1,
                 Err(error) => removed.keep(network, explain(error).message),
+            }
+        }
+        // After their tiers.
+        for vpc in wanted.others.iter().filter(is_vpc) {
+            if !marked.others.contains(vpc) {
+                removed.keep(&vpc.thing, "it was deleted, or does not have the mark");
+                continue;
+            }
+            match client.run(&DeleteVpc { id: vpc.thing.id.as_str().into() }).await {
+                Ok(_) => removed.others.push(vpc.kind),
+                Err(error) => removed.keep(&vpc.thing, explain(error).message),
             }
         }
         Ok(removed)

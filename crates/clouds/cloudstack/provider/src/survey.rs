@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use capstan_cloudstack_client::commands::{
-    ListAffinityGroups, ListNetworks, ListPortForwardingRules, ListPublicIpAddresses, ListVirtualMachines,
-    ListVolumes, Scope,
+    ListAffinityGroups, ListLoadBalancerRules, ListNetworks, ListPortForwardingRules, ListPublicIpAddresses,
+    ListVirtualMachines, ListVolumes, ListVpcs, Scope,
 };
 use capstan_cloudstack_client::model::{MachineState, VolumeState};
 use capstan_cloudstack_client::{Class, Client, Error, NetworkId};
@@ -14,7 +14,7 @@ use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
 use crate::error::CloudError;
-use crate::isolated_network::is_ours;
+use crate::isolated_network::{RULE, is_claimed, is_our_vpc, is_ours};
 use crate::machine::{SSH, comes_along};
 
 /// Something in the cloud.
@@ -33,6 +33,13 @@ pub enum LeftoverKind {
     AffinityGroup,
     /// A port that is forwarded to SSH of a machine, on a network that carries the mark.
     SshRule,
+    /// The same on an existing network that clusters use. It carries no mark, so it is never removed.
+    SshRuleElsewhere,
+    /// A load balancer rule with the name that rules for API servers have, on a network without the mark. It carries none
+    /// itself, and CAPC elsewhere gives the same name, so it is never removed.
+    ApiRule,
+    /// A VPC that carries the mark.
+    Vpc,
     /// A data disk that came with a machine, and that no machine has. It carries no mark, so it is never removed.
     Volume,
 }
@@ -43,7 +50,9 @@ impl LeftoverKind {
         match self {
             Self::Address => "PublicIpAddress",
             Self::AffinityGroup => "AffinityGroup",
-            Self::SshRule => "PortForwardingRule",
+            Self::SshRule | Self::SshRuleElsewhere => "PortForwardingRule",
+            Self::ApiRule => "LoadBalancerRule",
+            Self::Vpc => "VPC",
             Self::Volume => "Volume",
         }
     }
@@ -53,8 +62,21 @@ impl LeftoverKind {
         match self {
             Self::Address => "address",
             Self::AffinityGroup => "affinity group",
-            Self::SshRule => "port forwarding rule",
+            Self::SshRule | Self::SshRuleElsewhere => "port forwarding rule",
+            Self::ApiRule => "load balancer rule",
+            Self::Vpc => "VPC",
             Self::Volume => "volume",
+        }
+    }
+
+    /// Why one of it is never removed here; nothing if it can be.
+    pub fn kept(self) -> Option<&'static str> {
+        match self {
+            Self::Volume => Some("a volume carries no mark: if it is not needed, delete it in CloudStack"),
+            Self::ApiRule | Self::SshRuleElsewhere => Some(
+                "a rule on an existing network carries no mark: if it is not needed, delete it in CloudStack",
+            ),
+            Self::Address | Self::AffinityGroup | Self::SshRule | Self::Vpc => None,
         }
     }
 }
@@ -94,6 +116,8 @@ impl Clouds {
         let scope = Scope::of(owner);
         let question = ListNetworks { scope: scope.clone(), ..ListNetworks::default() };
         let mut networks = client.list(&question).await.map_err(explain)?;
+        let used = networks.iter().filter(|network| !is_ours(network) && is_claimed(&network.tags));
+        let used: BTreeSet<String> = used.map(|network| network.id.to_string()).collect();
         networks.retain(is_ours);
         let details = vec!["nics".to_owned()];
         let question =
@@ -119,14 +143,18 @@ impl Clouds {
                 name: network.name.clone().unwrap_or_default(),
             })
             .collect();
-        survey.others = others(&client, &scope, &marked).await.map_err(explain)?;
+        survey.others = others(&client, &scope, (&marked, &used)).await.map_err(explain)?;
         Ok(survey)
     }
 }
 
 /// What was made beside machines and networks. What is on a marked network goes along with it, so that its addresses are
-/// not listed.
-async fn others(client: &Client, scope: &Scope, marked: &BTreeSet<&str>) -> Result<Vec<Leftover>, Error> {
+/// not listed. `used` are existing networks that carry the tag of a cluster.
+async fn others(
+    client: &Client,
+    scope: &Scope,
+    (marked, used): (&BTreeSet<&str>, &BTreeSet<String>),
+) -> Result<Vec<Leftover>, Error> {
     let mut all = Vec::new();
     let mut add = |kind, id: &str, name: String, machine: Option<String>| {
         all.push(Leftover { kind, thing: Thing { id: id.to_owned(), name }, machine });
@@ -162,11 +190,32 @@ async fn others(client: &Client, scope: &Scope, marked: &BTreeSet<&str>) -> Resu
         rules => rules?,
     };
     for rule in rules {
-        if rule.privateport == Some(SSH) && is_marked(&rule.networkid) {
+        let elsewhere = rule.networkid.as_ref().is_some_and(|network| used.contains(network.as_str()));
+        let kind = match is_marked(&rule.networkid) {
+            true => Some(LeftoverKind::SshRule),
+            false => elsewhere.then_some(LeftoverKind::SshRuleElsewhere),
+        };
+        if let Some(kind) = kind.filter(|_| rule.privateport == Some(SSH)) {
             let name = format!("port {}", rule.publicport.unwrap_or_default());
             let machine = rule.virtualmachineid.map(|machine| machine.to_string());
-            add(LeftoverKind::SshRule, rule.id.as_str(), name, machine);
+            add(kind, rule.id.as_str(), name, machine);
         }
+    }
+    let question = ListLoadBalancerRules { scope: scope.clone(), ..ListLoadBalancerRules::default() };
+    for rule in client.list(&question).await? {
+        let name = rule.name.filter(|name| name == RULE);
+        if let Some(name) = name.filter(|_| !is_marked(&rule.networkid)) {
+            add(LeftoverKind::ApiRule, rule.id.as_str(), name, None);
+        }
+    }
+    let question = ListVpcs { scope: scope.clone(), ..ListVpcs::default() };
+    let vpcs = match client.list(&question).await {
+        // A role for clusters outside of VPCs lacks the command.
+        Err(error) if error.class() == Class::Permission => Vec::new(),
+        vpcs => vpcs?,
+    };
+    for vpc in vpcs.into_iter().filter(is_our_vpc) {
+        add(LeftoverKind::Vpc, vpc.id.as_str(), vpc.name.unwrap_or_default(), None);
     }
     Ok(all)
 }

@@ -61,7 +61,7 @@ fn clusters(tags: &[Tag]) -> impl Iterator<Item = String> {
 }
 
 /// Something has the tag of a cluster.
-pub(super) fn is_claimed(tags: &[Tag]) -> bool {
+pub(crate) fn is_claimed(tags: &[Tag]) -> bool {
     clusters(tags).next().is_some()
 }
 

@@ -57,6 +57,7 @@ pub(crate) use acl::has_acl;
 pub(crate) use allowed::{EVERYBODY, allowed};
 pub use call::NetworkCall;
 pub use claim::Neighbour;
+pub(crate) use claim::is_claimed;
 pub use made::Made;
 pub(crate) use mark::is_ours;
 pub use observe::ObservedNetwork;
@@ -64,6 +65,7 @@ pub(crate) use observe::is_tier_of;
 use observe::{Ledger, Record};
 pub use order::NetworkOrder;
 pub use vpc::VpcOrder;
+pub(crate) use vpc::is_ours as is_our_vpc;
 
 /// Name of the rule for the API server.
 pub(crate) const RULE: &str = "Kubernetes_API_Server";

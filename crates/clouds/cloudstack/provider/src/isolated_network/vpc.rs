@@ -181,7 +181,7 @@ fn is_tagged(vpc: &Vpc, key: &str) -> bool {
 }
 
 /// The VPC was made here or by CAPC, for whatever cluster.
-fn is_ours(vpc: &Vpc) -> bool {
+pub(crate) fn is_ours(vpc: &Vpc) -> bool {
     tag_of(vpc.displaytext.as_deref()).is_some() || is_tagged(vpc, names::CREATED_TAG)
 }
 

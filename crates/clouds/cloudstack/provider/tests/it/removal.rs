@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_cloudstack_client::commands::{
-    AssociateIpAddress, CreateAffinityGroup, CreateNetwork, CreateTags, DeployVirtualMachine,
-    ListAffinityGroups, ListNetworks, ListPublicIpAddresses, ListVirtualMachines, Owner, TagPair,
+    AssociateIpAddress, CreateAffinityGroup, CreateLoadBalancerRule, CreateNetwork, CreateTags,
+    DeleteNetwork, DeployVirtualMachine, ListAffinityGroups, ListNetworks, ListPublicIpAddresses,
+    ListVirtualMachines, ListVpcs, Owner, TagPair,
 };
 use capstan_cloudstack_client::model::{ResourceType, VirtualMachine};
 use capstan_cloudstack_client::{Client, NetworkId, UserData};
-use capstan_cloudstack_provider::{Clouds, Removal, Thing};
+use capstan_cloudstack_provider::{Clouds, LeftoverKind, Removal, Thing};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackFailureDomainSpec};
 use capstan_controller::KindName;
 use capstan_harness::{Violation, World, run};
@@ -18,6 +19,7 @@ use capstan_provider_kit::Secret;
 
 use crate::cloud::Cloud;
 use crate::manifests::{KEYS, NAMESPACE};
+use crate::sites;
 use crate::story::Act::Create;
 use crate::story::CheckResult;
 use crate::story::{Script, failed};
@@ -163,6 +165,62 @@ fn addresses_and_affinity_groups_that_carry_the_mark_are_found_and_removed() {
             expect(after == before, format!("{after:?}"))?;
             let groups = hand.list(&ListAffinityGroups::default()).await.map_err(failed)?;
             expect(groups.iter().any(|it| it.name == "mine"), format!("{groups:?}"))
+        })
+    }
+    let report = run(&Script { mishap_at_end: Some(clear), bare: true, ..Script::of(&[Create]) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+#[test]
+fn a_vpc_with_the_mark_goes_after_its_tiers_and_a_rule_for_an_api_server_without_a_mark_is_only_listed() {
+    fn clear<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            sites::a_tier_is_there(world, cloud).await?;
+            let clouds = Clouds::new(Arc::new(cloud.clone()));
+            let keys = world.user()?.get::<Secret>(&Key::new(NAMESPACE, KEYS)).await.map_err(failed)?;
+            let (keys, domain) = (keys.unwrap_or_default(), domain(world)?);
+            let before = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?;
+            expect(before.others.is_empty(), format!("a VPC without the mark is somebody's: {before:?}"))?;
+
+            let hand = cloud.client("capstan");
+            let vpcs = hand.list(&ListVpcs::default()).await.map_err(failed)?;
+            let tiers = hand.list(&ListNetworks::default()).await.map_err(failed)?;
+            let tier = tiers.into_iter().find(|network| network.vpcid.is_some());
+            let (Some(vpc), Some(tier)) = (vpcs.first(), tier) else { return Err(failed("no tier")) };
+            let request = CreateTags {
+                resourceids: vec![vpc.id.to_string()],
+                resourcetype: ResourceType::Vpc,
+                tags: vec![TagPair::new("created_by_CAPC", "1")],
+            };
+            hand.run(&request).await.map_err(failed)?;
+            let question = ListPublicIpAddresses { vpcid: Some(vpc.id.clone()), ..Default::default() };
+            let addresses = hand.list(&question).await.map_err(failed)?;
+            let request = CreateLoadBalancerRule {
+                algorithm: "roundrobin".to_owned(),
+                name: "Kubernetes_API_Server".to_owned(),
+                description: None,
+                publicport: 6443,
+                privateport: 6443,
+                publicipid: addresses.iter().find(|address| !address.issourcenat).map(|it| it.id.clone()),
+                networkid: Some(tier.id.clone()),
+                protocol: Some("tcp".to_owned()),
+                cidrlist: Vec::new(),
+                openfirewall: None,
+            };
+            hand.run(&request).await.map_err(failed)?;
+
+            let found = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?.others;
+            let kinds: BTreeSet<LeftoverKind> = found.iter().map(|it| it.kind).collect();
+            expect(
+                kinds == BTreeSet::from([LeftoverKind::ApiRule, LeftoverKind::Vpc]),
+                format!("{found:?}"),
+            )?;
+            let wanted = Removal { others: found, ..Removal::default() };
+            let removed = clouds.remove(&domain, &keys, &wanted).await.map_err(|it| failed(it.message))?;
+            expect(removed.others.is_empty() && removed.kept.len() == 2, format!("{removed:?}"))?;
+            hand.run(&DeleteNetwork { id: tier.id, forced: None }).await.map_err(failed)?;
+            let removed = clouds.remove(&domain, &keys, &wanted).await.map_err(|it| failed(it.message))?;
+            expect(removed.others == [LeftoverKind::Vpc], format!("{removed:?}"))
         })
     }
     let report = run(&Script { mishap_at_end: Some(clear), bare: true, ..Script::of(&[Create]) }, 1, &[]);
