@@ -2,10 +2,12 @@
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
 mod check;
+mod checkers;
 mod classes;
 mod cloud;
 mod domains;
 mod drift;
+mod expunge;
 mod failures;
 mod features;
 mod hasty;

@@ -3,7 +3,7 @@
 //! | scenario of CAPC's suite | here |
 //! |---|---|
 //! | deploy an application, resource cleanup | `stories::the_example_becomes_a_cluster_and_goes_without_a_trace` |
-//! | horizontal scale, rollout, upgrade, remediation | `stories::a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_…`, `stories::a_worker_that_somebody_destroyed_is_replaced_…` |
+//! | horizontal scale, rollout, upgrade, remediation | `lifecycles::whole`, which `cargo xtask cloudstack-faults` runs, `stories::a_worker_that_somebody_destroyed_is_replaced_…` |
 //! | node drain timeout | controllers of Cluster API: `capstan-capi-core`, `machine::tests` and `machine::drain` |
 //! | affinity, disk offering, custom disk offering | `features::machines_are_kept_together_and_apart_have_disks_and_are_reached_by_ssh` |
 //! | two clusters | `features::a_cluster_that_goes_leaves_the_one_beside_it_alone` |

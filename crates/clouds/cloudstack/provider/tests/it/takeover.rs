@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_capi_types::core::Cluster;
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use capstan_cloudstack_client::NetworkId;
 use capstan_cloudstack_client::commands::{
     CreateEgressFirewallRule, CreateFirewallRule, CreateRoutingFirewallRule, CreateTags,
     DeleteEgressFirewallRule, DeleteFirewallRule, DeleteRoutingFirewallRule, DeleteTags,
-    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses,
-    ListRoutingFirewallRules, ListVpcs, TagPair,
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworkAclLists, ListNetworkAcls,
+    ListNetworks, ListPublicIpAddresses, ListRoutingFirewallRules, ListVpcs, TagPair,
 };
-use capstan_cloudstack_client::model::{GuestType, ResourceType, Tag};
+use capstan_cloudstack_client::model::{GuestType, Network, ResourceType, Tag};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackMachine,
 };
@@ -87,9 +88,25 @@ async fn tag(
     Ok(())
 }
 
-/// Takes status and records off the objects.
+/// A status has nothing but what the server says of an object that nobody has looked at, and its controller of one that is
+/// paused.
+fn is_unknown(status: &Value) -> bool {
+    let is_of_move = |one: &Value| one["type"] == "Paused" || one["reason"] == "Pending";
+    let mut fields = status.as_object().into_iter().flatten();
+    fields.all(|(name, value)| {
+        value == false
+            || name == "conditions" && value.as_array().is_some_and(|all| all.iter().all(is_of_move))
+    })
+}
+
+/// Takes status and records off the objects, those of Cluster API too.
 async fn strip(world: &World<'_>) -> Result<(), Violation> {
     for kind in [
+        KindName::of::<Cluster>(),
+        KindName::of::<KubeadmControlPlane>(),
+        KindName::of::<MachineDeployment>(),
+        KindName::of::<MachineSet>(),
+        KindName::of::<Machine>(),
         KindName::of::<CloudStackCluster>(),
         KindName::of::<CloudStackFailureDomain>(),
         KindName::of::<CloudStackIsolatedNetwork>(),
@@ -108,6 +125,12 @@ async fn strip(world: &World<'_>) -> Result<(), Violation> {
             user.patch(&kind, &key, None, &patch).await.map_err(failed)?;
             let patch = Patch::Merge(json!({"status": null}));
             user.patch(&kind, &key, Some("status"), &patch).await.map_err(failed)?;
+        }
+        for object in world.objects()?.list(&kind) {
+            let annotations = object["metadata"]["annotations"].to_string();
+            if !is_unknown(&object["status"]) || annotations.contains("capstan.dev/cloudstack") {
+                return Err(wrong(format!("{kind} has {annotations} and status {}", object["status"])));
+            }
         }
     }
     Ok(())
@@ -134,6 +157,9 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
         let narrowed = network.name.as_deref() == Some(NAME) && network.vpcid.is_none();
         if narrowed && network.ip4routing.is_none() {
             narrow_egress(cloud, &network.id).await?;
+        }
+        if network.vpcid.is_some() {
+            with_acl(cloud, &network).await?;
         }
         if made {
             let name = network.name.as_deref().unwrap_or_default();
@@ -173,6 +199,23 @@ async fn as_capc(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
         tenant.run(&request).await.map_err(failed)?;
     }
     Ok(())
+}
+
+/// The operator has a tier use a list of their own, with an item for the office.
+async fn with_acl(cloud: &Cloud, tier: &Network) -> Result<(), Violation> {
+    let vpc = tier.vpcid.as_ref().map(ToString::to_string).unwrap_or_default();
+    let made = [("command", "createNetworkACLList"), ("name", "by-hand"), ("vpcid", vpc.as_str())];
+    command(cloud, &made).await?;
+    let question = ListNetworkAclLists { name: Some("by-hand".to_owned()), ..Default::default() };
+    let lists = cloud.client("capstan").list(&question).await.map_err(failed)?;
+    let list = lists.first().map(|list| list.id.to_string()).ok_or_else(|| wrong("no access list"))?;
+    for (traffic, protocol, cidr) in [("egress", "all", "0.0.0.0/0"), ("ingress", "tcp", OFFICE)] {
+        let item =
+            [("aclid", list.as_str()), ("traffictype", traffic), ("protocol", protocol), ("cidrlist", cidr)];
+        command(cloud, &[&[("command", "createNetworkACL")][..], &item].concat()).await?;
+    }
+    let used = [("aclid", list.as_str()), ("networkid", tier.id.as_str())];
+    command(cloud, &[&[("command", "replaceNetworkACLList")][..], &used].concat()).await
 }
 
 /// The operator has a network let out no more than TLS.
@@ -227,7 +270,7 @@ async fn narrow_routed(cloud: &Cloud) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Everything that the account has, and who may come in.
+/// Everything that the account has with its tags, who may come in, and what may go out.
 async fn inventory(cloud: &Cloud) -> Result<BTreeSet<String>, Violation> {
     let tenant = cloud.client("capstan");
     let leaks = cloud.simulator.leaks(Some("capstan"));
@@ -236,6 +279,19 @@ async fn inventory(cloud: &Cloud) -> Result<BTreeSet<String>, Violation> {
     all.extend(openings.iter().map(|rule| format!("{} lets in {:?}", rule.id, rule.cidrlist)));
     let rules = tenant.list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
     all.extend(rules.iter().map(|rule| format!("{} on {:?}", rule.id, rule.publicip)));
+    let exits = tenant.list(&ListEgressFirewallRules::default()).await.map_err(failed)?;
+    all.extend(exits.iter().map(|rule| format!("lets out {rule:?}")));
+    let items = tenant.list(&ListNetworkAcls::default()).await.map_err(failed)?;
+    all.extend(items.iter().map(|item| format!("access list has {item:?}")));
+    for network in tenant.list(&ListNetworks::default()).await.map_err(failed)? {
+        all.insert(format!("network {} uses {:?}, tags {:?}", network.id, network.aclname, network.tags));
+    }
+    for vpc in tenant.list(&ListVpcs::default()).await.map_err(failed)? {
+        all.insert(format!("VPC {} has tags {:?}", vpc.id, vpc.tags));
+    }
+    for address in tenant.list(&ListPublicIpAddresses::default()).await.map_err(failed)? {
+        all.insert(format!("address {} has tags {:?}", address.id, address.tags));
+    }
     Ok(all)
 }
 
