@@ -1,9 +1,12 @@
 //! What a cloud refused or failed to do, as objects remember it: the next try comes after a pause, each twice as long as
 //! the one before.
 
+use capstan_controller::{Controller, Decision, Wait};
 use capstan_object::{ObjectMeta, Time};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::annotation;
 
 /// A try that came to nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,7 +27,43 @@ pub struct Pauses {
     pub longest: SignedDuration,
 }
 
+/// Pauses between orders that a cloud refused, and after deployments that failed.
+pub const ORDERS: Pauses =
+    Pauses { first: SignedDuration::from_secs(30), longest: SignedDuration::from_secs(600) };
+
+/// What is done about an order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OrderStep {
+    /// It is sent.
+    Send,
+    /// It was refused: the next one follows after a pause.
+    Pause(FailedTry),
+}
+
+impl OrderStep {
+    /// The step after what an object remembers under an annotation and, if the order was just sent, its refusal. A refusal
+    /// counts once: while orders pause, none is sent.
+    pub fn of(meta: &ObjectMeta, annotation: &str, refused: Option<String>, now: Timestamp) -> Self {
+        let before = FailedTry::of(meta, annotation);
+        match (before, refused) {
+            (Some(before), _) if now < before.next(ORDERS) => Self::Pause(before),
+            (before, Some(message)) => Self::Pause(FailedTry::after(before.as_ref(), now, &message)),
+            (_, None) => Self::Send,
+        }
+    }
+}
+
 impl FailedTry {
+    /// Has a decision wait until the next order. Returns what to report.
+    pub fn pause<C: Controller>(&self, reason: &str, now: Timestamp, decision: &mut Decision<C>) -> String {
+        let next = self.next(ORDERS);
+        decision.again_at(now, next);
+        let mut wait = Wait::on(reason, self.message.as_str());
+        wait.next = Some(next);
+        decision.wait(wait);
+        format!("{}; next try at {next:.0}", self.message)
+    }
+
     /// What an object remembers under an annotation.
     pub fn of(meta: &ObjectMeta, annotation: &str) -> Option<Self> {
         serde_json::from_str(meta.annotations.get(annotation)?).ok()

@@ -92,11 +92,13 @@ pub mod annotation {
     pub const DISKS: &str = "capstan.dev/cloudstack-disks";
     /// On CloudStackMachines: the public port that is forwarded to SSH, and the firewall rules that were created for it.
     pub const SSH_RECORD: &str = "capstan.dev/cloudstack-ssh";
+    /// On CloudStackMachines: since when the virtual machine, which nobody saw run, is not in the account.
+    pub const MISSING: &str = "capstan.dev/cloudstack-missing";
     /// On CloudStackMachines: the job that deploys the machine.
     pub const DEPLOY_JOB: &str = "capstan.dev/cloudstack-deploy-job";
     /// On CloudStackMachines: orders that came to nothing, from the first order on. Names are made of it.
     pub const ORDERS: &str = "capstan.dev/cloudstack-orders";
-    /// On CloudStackMachines: the last order that CloudStack refused.
+    /// On CloudStackMachines, CloudStackIsolatedNetworks and CloudStackAffinityGroups: the last order that CloudStack refused.
     pub const ORDER_REFUSED: &str = "capstan.dev/cloudstack-order-refused";
     /// On CloudStackMachines: the last deployment that failed.
     pub const DEPLOY_FAILED: &str = "capstan.dev/cloudstack-deploy-failed";

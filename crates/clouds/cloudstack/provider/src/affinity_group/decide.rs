@@ -6,8 +6,10 @@ use capstan_capi_types::core::{condition, reason};
 use capstan_cloudstack_types::names::finalizer::AFFINITY_GROUP as FINALIZER;
 use capstan_controller::{Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
+use capstan_provider_kit::retry::OrderStep;
 
 use super::{AffinityGroups, GroupCall};
+use crate::annotation;
 
 type Decision = capstan_controller::Decision<AffinityGroups>;
 
@@ -30,6 +32,7 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
             }
             Some(Ok(Some(group))) => {
                 decision.add_finalizer(FINALIZER);
+                decision.object.metadata.annotations.remove(annotation::ORDER_REFUSED);
                 decision.object.spec.id = group.id.to_string();
                 decision.object.status.ready = true;
                 decision.object.status.initialization.provisioned = Some(true);
@@ -39,7 +42,15 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
                 decision.add_finalizer(FINALIZER);
                 let (name, kind) = (look.object.spec.name.clone(), look.object.spec.kind.clone());
                 let call = GroupCall::Create { name, kind, owner: look.seen.owner.clone() };
-                ask(look, &mut decision, "Creating", call);
+                let refused = look.failure_of(&call).map(|failure| failure.error.to_string());
+                match OrderStep::of(&look.object.metadata, annotation::ORDER_REFUSED, refused, look.now) {
+                    OrderStep::Send => ask(look, &mut decision, "Creating", call),
+                    OrderStep::Pause(refused) => {
+                        refused.put(&mut decision.object.metadata, annotation::ORDER_REFUSED);
+                        let message = refused.pause("Creating", look.now, &mut decision);
+                        ready(look, &mut decision, ConditionState::new(False, "Creating", message));
+                    }
+                }
             }
             None if look.object.status.ready => {}
             None => {

@@ -12,6 +12,7 @@ use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNet
 use capstan_controller::{Call, Failure, Look, Wait};
 use capstan_object::ConditionStatus::{False, True, Unknown};
 use capstan_object::Conditions;
+use capstan_provider_kit::retry::OrderStep;
 
 use super::allowed::{EVERYBODY, allowed};
 use super::claim::Identity;
@@ -23,6 +24,7 @@ use super::{
     IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, routed, vpc,
 };
 use crate::account_cache::SETTLED;
+use crate::annotation;
 use crate::error::CloudError;
 
 pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
@@ -202,6 +204,7 @@ fn keep(
         }
         return create(look, observed, cluster, decision);
     };
+    decision.object.metadata.annotations.remove(annotation::ORDER_REFUSED);
     let mut made = Made::known(look, observed);
     let ours = is_ours(network);
     let id = network.id.to_string();
@@ -337,6 +340,16 @@ fn order_within_limits(
     reason: &str,
     call: NetworkCall,
 ) {
+    // The order of a call may differ from that of the try before: it is the same effect.
+    let failure = look.failures.iter().find(|failure| failure.effect == call.summary());
+    let refused = failure.map(|failure| failure.error.to_string());
+    if let OrderStep::Pause(refused) =
+        OrderStep::of(&look.object.metadata, annotation::ORDER_REFUSED, refused, look.now)
+    {
+        refused.put(&mut decision.object.metadata, annotation::ORDER_REFUSED);
+        let message = refused.pause(reason, look.now, decision);
+        return ready(look, decision, ConditionState::new(False, reason, message));
+    }
     match limits::refusal(look, &call) {
         Some(cause) => refuse(look, decision, &cause),
         None => ask(look, decision, reason, vec![call]),

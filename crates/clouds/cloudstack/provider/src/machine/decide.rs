@@ -12,8 +12,8 @@ use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
 use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
 use capstan_controller::{Call, Code, Effect, Failure, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
-use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
-use capstan_provider_kit::retry::{FailedTry as Refusal, Pauses};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, Time};
+use capstan_provider_kit::retry::{FailedTry as Refusal, ORDERS as PAUSES};
 use capstan_provider_kit::{decisions, problem};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -33,9 +33,9 @@ pub(super) type Decision = capstan_controller::Decision<CloudStackMachines>;
 /// How soon something under way is looked at again.
 pub(super) const SOON: Duration = Duration::from_secs(3);
 
-/// Pauses between orders, after deployments that failed and orders that were refused.
-const PAUSES: Pauses =
-    Pauses { first: SignedDuration::from_secs(30), longest: SignedDuration::from_secs(600) };
+/// A virtual machine that was ordered and that nobody saw run has to be missing for so long before another is ordered: one
+/// look that does not show it proves little, and it may have run before its object was moved.
+const MISSING_FOR: SignedDuration = SignedDuration::from_mins(5);
 
 /// The last deployment that failed.
 pub(super) fn failed_deployment(meta: &ObjectMeta) -> Option<Refusal> {
@@ -175,8 +175,33 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
                 "the virtual machine was there and is gone; it is not created again: delete the Machine";
             ready(look, decision, False, "Gone", message);
         }
-        Instance::Gone => retry_later(look, decision),
+        Instance::Gone if is_removed(&look.object.metadata) => retry_later(look, decision),
+        Instance::Gone => missing(look, decision),
     }
+}
+
+/// The virtual machine did not come up and was removed here: its job goes from the object when its failure is counted.
+fn is_removed(meta: &ObjectMeta) -> bool {
+    failed_deployment(meta).is_some() && !meta.annotations.contains_key(annotation::DEPLOY_JOB)
+}
+
+/// The virtual machine is not there, and nobody knows why. It is looked for once more before another is ordered.
+fn missing(look: &Look<CloudStackMachines>, decision: &mut Decision) {
+    let known = look.object.metadata.annotations.get(annotation::MISSING);
+    let since = known.and_then(|text| text.parse().ok()).unwrap_or(look.now);
+    let due = since.checked_add(MISSING_FOR).unwrap_or(since);
+    if look.now >= due {
+        return retry_later(look, decision);
+    }
+    let annotations = &mut decision.object.metadata.annotations;
+    annotations.insert(annotation::MISSING.to_owned(), Time::new(since).to_string());
+    decision.again_at(look.now, due);
+    let message = format!(
+        "virtual machine {} is not in the account: another one is created if it is still missing at {due:.0}",
+        look.object.spec.instance_id.as_deref().unwrap_or_default()
+    );
+    decision.wait(Wait::on("Missing", message.as_str()));
+    ready(look, decision, False, "Missing", message);
 }
 
 /// The cloud does not answer. That is no news of the machine: one that ran stays as it was last seen.
@@ -262,7 +287,7 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
         Some(Ok(Namesake::Ours { id, job })) => {
             return ordered(look, &json!({"id": id, "job": job}), decision);
         }
-        Some(Ok(Namesake::Another(id))) => {
+        Some(Ok(Namesake::Another { id, .. })) => {
             let cause = not_ours(&naming::current(&object.metadata), id);
             cause.wait(decision);
             return ready(look, decision, False, ORDER_FAILED, cause.text());
@@ -386,6 +411,7 @@ fn retry_later(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     let object = &mut decision.object;
     object.spec.instance_id = None;
     object.metadata.annotations.remove(annotation::DEPLOY_JOB);
+    object.metadata.annotations.remove(annotation::MISSING);
     let ordered = u32::from(naming::was_ordered(&look.object.metadata));
     let next = naming::attempt(&look.object.metadata).saturating_add(ordered);
     // Orders of releases that did not number them were all for one name.
@@ -413,6 +439,7 @@ fn report(
 ) {
     let known = vm.state.as_ref().map_or("Unknown", MachineState::as_str);
     set_instance_state(look, decision, known);
+    decision.object.metadata.annotations.remove(annotation::MISSING);
     if vm.state == Some(MachineState::Running) {
         let object = &mut decision.object;
         object.metadata.annotations.remove(annotation::DEPLOY_JOB);

@@ -9,10 +9,11 @@ use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::names::finalizer::{CKS_MACHINE, MACHINE as FINALIZER};
 use capstan_controller::{Effect, Look, Note, ObjectRef};
 use capstan_object::ConditionStatus::{False, True};
-use capstan_object::Conditions;
+use capstan_object::{Conditions, ObjectMeta};
 
 use super::decide::{
-    Decision, SOON, destroy_call, failure_of, not_ours, ready, set_instance_state, taken, waiting,
+    Decision, SOON, destroy_call, failure_of, not_ours, ready, refused_order, set_instance_state, taken,
+    waiting,
 };
 use super::ssh::Ending;
 use super::ssh_record::SshRecord;
@@ -66,7 +67,7 @@ fn found(look: &Look<CloudStackMachines>, id: &str, decision: &mut Decision) {
 fn unrecorded(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     match &look.seen.namesake {
         Some(Ok(Namesake::Ours { id, .. })) => found(look, id.as_str(), decision),
-        Some(Ok(Namesake::Another(id))) => {
+        Some(Ok(Namesake::Another { id, certain })) if !(*certain && had_none(&look.object.metadata)) => {
             let cause = not_ours(&naming::current(&look.object.metadata), id);
             cause.wait(decision);
             ready(look, decision, False, cause.reason, cause.text());
@@ -80,11 +81,17 @@ fn unrecorded(look: &Look<CloudStackMachines>, decision: &mut Decision) {
         {
             decision.again_in(SOON);
         }
-        Some(Ok(Namesake::Nobody)) | None => {
+        Some(Ok(Namesake::Nobody | Namesake::Another { .. })) | None => {
             decision.remove_finalizer(CKS_MACHINE);
             decision.remove_finalizer(FINALIZER);
         }
     }
+}
+
+/// No order came to anything: none was sent, or the last was refused. A machine of the name whose data proves that it is
+/// another's does not hold the object then.
+fn had_none(meta: &ObjectMeta) -> bool {
+    !naming::was_ordered(meta) || refused_order(meta).is_some()
 }
 
 /// Nothing more can be done about the machine by this account.

@@ -22,7 +22,11 @@ pub enum Namesake {
         job: Option<JobId>,
     },
     /// A machine that does not boot with the order's data.
-    Another(VirtualMachineId),
+    Another {
+        id: VirtualMachineId,
+        /// Its data proves it. Otherwise it has another display name, and nothing else is known.
+        certain: bool,
+    },
 }
 
 /// Looks for a machine by its name, and identifies it by its sign.
@@ -45,7 +49,8 @@ pub(super) async fn look_up(name: &str, sign: &Sign, access: &Access) -> Result<
             access.cache.changed(&id).await;
             return Ok(Namesake::Ours { id, job: jobid });
         }
-        another = Namesake::Another(id);
+        let certain = sign.certain && !matches!(another, Namesake::Another { certain: false, .. });
+        another = Namesake::Another { id, certain };
     }
     Ok(another)
 }

@@ -79,7 +79,7 @@ pub(super) struct Sign {
     /// Its user data, as far as that can be made again.
     user_data: Option<UserData>,
     /// The boot data is that of the order: other user data is another machine's.
-    certain: bool,
+    pub(super) certain: bool,
     /// Compared if the user data does not decide.
     display_name: Option<String>,
 }

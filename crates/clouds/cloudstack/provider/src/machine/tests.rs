@@ -294,6 +294,30 @@ fn a_machine_that_ran_is_never_ordered_again_though_its_status_is_lost() {
 }
 
 #[test]
+fn a_machine_that_is_missing_is_looked_for_once_more_before_another_is_ordered() {
+    let after = |object: CloudStackMachine, minutes: i64, instance: Instance| {
+        let mut look = look(object, seen(instance));
+        look.now = now() + jiff::SignedDuration::from_mins(minutes);
+        decide(&look)
+    };
+    // As CAPC leaves one that runs, or ran, when its provider id was never written.
+    let first = after(ordered(), 0, Instance::Gone);
+    assert_eq!((first.object.spec.instance_id.as_deref(), first.effects.len()), (Some("v1"), 0));
+    assert!(ready(&first).reason == "Missing" && ready(&first).message.contains("virtual machine v1 is not"));
+    assert_eq!(first.look_again, Some(Duration::from_secs(300)));
+    let early = after(first.object.clone(), 4, Instance::Gone);
+    assert_eq!(
+        (early.object.spec.instance_id.as_deref(), early.look_again),
+        (Some("v1"), Some(Duration::from_secs(60)))
+    );
+    let back = after(early.object.clone(), 5, vm("Running"));
+    assert!(ready(&back).is_true() && !back.object.metadata.annotations.contains_key(annotation::MISSING));
+    let gone = after(early.object, 5, Instance::Gone);
+    assert_eq!(gone.object.spec.instance_id, None, "another is ordered after a pause");
+    assert!(!gone.object.metadata.annotations.contains_key(annotation::MISSING));
+}
+
+#[test]
 fn refused_orders_pause_from_the_first_on() {
     let mut first = look(object(), seen(Instance::None));
     let [planned] = decide(&first).effects.try_into().expect("one call");
@@ -334,7 +358,7 @@ fn a_name_that_is_taken_is_not_ordered_by_again() {
     let ours = refused(Namesake::Ours { id: "v7".into(), job: None });
     assert!(ours.effects.is_empty());
     assert_eq!(ours.object.spec.instance_id.as_deref(), Some("v7"));
-    let another = refused(Namesake::Another("v7".into()));
+    let another = refused(Namesake::Another { id: "v7".into(), certain: true });
     assert!(another.effects.is_empty() && ready(&another).message.starts_with("E-CS-NOT-OURS"));
 }
 
@@ -355,11 +379,33 @@ fn a_virtual_machine_of_the_name_without_a_record_is_found_before_the_object_goe
     for (namesake, held) in [
         (Ok(Namesake::Nobody), false),
         (Ok(Namesake::Ours { id: "v7".into(), job: None }), true),
-        (Ok(Namesake::Another("v7".into())), true),
+        (Ok(Namesake::Another { id: "v7".into(), certain: true }), true),
         (Err(unreachable), true),
     ] {
         let decision = found(namesake);
         assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{:?}", ready(&decision));
+    }
+}
+
+#[test]
+fn a_stranger_of_the_name_holds_no_object_that_never_had_a_virtual_machine() {
+    let refusal = json!({"attempts": 1, "at": now().to_string(), "message": "it already exists"}).to_string();
+    let rows = [
+        ("nothing was ordered, and its data is another's", None, None, true, false),
+        ("nothing was ordered, and its data is not known", None, None, false, true),
+        ("the order was refused, and its data is another's", Some("0"), Some(&refusal), true, false),
+        ("the order was refused, and its data is not known", Some("0"), Some(&refusal), false, true),
+        ("what became of the order is not known", Some("0"), None, true, true),
+    ];
+    for (says, orders, refused, certain, held) in rows {
+        let mut object = deleted(object());
+        let annotations = &mut object.metadata.annotations;
+        annotations.extend(orders.map(|orders| (annotation::ORDERS.to_owned(), orders.to_owned())));
+        annotations.extend(refused.map(|it| (annotation::ORDER_REFUSED.to_owned(), it.clone())));
+        let namesake = Some(Ok(Namesake::Another { id: "v7".into(), certain }));
+        let decision = decide(&look(object, Seen { namesake, ..seen(Instance::None) }));
+        assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{says}");
+        assert!(decision.effects.is_empty(), "{says}");
     }
 }
 

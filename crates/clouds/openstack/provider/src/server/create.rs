@@ -6,8 +6,7 @@ use capstan_controller::{Code, Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::False;
 use capstan_openstack_client::block_storage::VolumeStatus;
 use capstan_openstack_types::v1alpha1::ResolvedServerSpec;
-use capstan_provider_kit::retry::{FailedTry, Pauses};
-use jiff::SignedDuration;
+use capstan_provider_kit::retry::{FailedTry, ORDERS};
 
 use super::call::ServerCall;
 use super::decide::{Decision, set, unusable};
@@ -21,10 +20,6 @@ use crate::{code, mark};
 
 /// On OpenStackServers without a server: what the cloud refused to create last.
 pub(super) const REFUSED: &str = "capstan.dev/openstack-create-refused";
-
-/// Pauses between tries. A quota that is exceeded is so for minutes, and every try is a record on the object and a call.
-const PAUSES: Pauses =
-    Pauses { first: SignedDuration::from_secs(30), longest: SignedDuration::from_secs(600) };
 
 /// Errors that no second try within seconds passes.
 const LASTING: [Code; 7] = [
@@ -50,7 +45,7 @@ fn paused(look: &Look<OpenStackServers>, decision: &mut Decision) -> bool {
         (None, Some(before)) => before,
         (None, None) => return false,
     };
-    let next = last.next(PAUSES);
+    let next = last.next(ORDERS);
     if look.now >= next {
         return false;
     }

@@ -476,6 +476,35 @@ fn a_network_that_vanished_is_reported_and_not_made_again() {
 }
 
 #[test]
+fn a_network_that_was_refused_is_ordered_again_after_a_pause_that_outlives_the_process() {
+    let first = look(object(), cluster(), absent());
+    let [planned] = decide(&first).effects.try_into().expect("one call");
+    let effect = Effect::summary(&planned.effect);
+    let at = |object: &CloudStackIsolatedNetwork, seconds: i64| {
+        let mut look = look(object.clone(), cluster(), absent());
+        look.now = now() + SignedDuration::from_secs(seconds);
+        look
+    };
+    let refusal = || {
+        let error = capstan_controller::Error { code: crate::code::REFUSED, message: "no".to_owned() };
+        Failure { effect: effect.clone(), call: None, error, since: now(), attempts: 1 }
+    };
+    let mut known = object();
+    for (sent, next) in [(0, 30), (30, 90), (90, 210)] {
+        let mut refused = at(&known, sent);
+        assert_eq!(calls(&decide(&refused)), ["create-network net"]);
+        refused.failures.push(refusal());
+        let refused = decide(&refused);
+        assert!(refused.effects.is_empty());
+        known = refused.object;
+        assert!(calls(&decide(&at(&known, next - 1))).is_empty(), "{next}");
+    }
+    let there = ObservedNetwork { network: Some(ours(&[])), ..ObservedNetwork::default() };
+    let found = decide(&look(known, cluster(), there));
+    assert!(!found.object.metadata.annotations.contains_key(annotation::ORDER_REFUSED));
+}
+
+#[test]
 fn a_call_that_nobody_heard_of_is_waited_for_before_it_is_made_again() {
     let intent = |call| Intent { key: String::new(), call, at: now().into() };
     // As releases wrote it that did not journal orders.
