@@ -3,12 +3,13 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use capstan_encryption::{Configuration, Encryption, KeyFile, Usage, usage};
 use capstan_provider_kit::Finding;
-use capstan_store::{Cipher, Digest, OpenError, Options, RealDisk, Store};
+use capstan_store::{Cipher, CipherError, Digest, OpenError, Options, RealDisk, Store};
 
 use crate::exit::Exit;
 use crate::output::print_line;
@@ -19,6 +20,9 @@ const CREDENTIAL: &str = "capstan-encryption";
 const SECRETS: &str = "/secrets";
 /// How often a KMS is asked for its current key; kube-apiserver does it as often.
 const REFRESH: Duration = Duration::from_secs(60);
+
+/// How often a command that re-encrypts says how far it is.
+const PROGRESS: Duration = Duration::from_secs(2);
 
 /// Where the keys of a data directory are.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -164,8 +168,12 @@ pub fn keep_current<D: Digest>(store: Store<D>, encryption: Arc<Encryption>) {
     tokio::spawn(async move {
         if stale > 0 {
             tracing::info!(values = stale, "re-encrypting values that the current key has not encrypted");
-            if let Err(error) = store.checkpoint().await {
-                tracing::warn!(%error, "cannot re-encrypt now; the next snapshot does");
+            match store.checkpoint().await {
+                Ok(()) => tracing::info!(
+                    values = stale,
+                    "re-encrypted; the log that has them with earlier keys is removed within an hour"
+                ),
+                Err(error) => tracing::warn!(%error, "cannot re-encrypt now; the next snapshot does"),
             }
         }
         while encryption.has_plugin() {
@@ -174,7 +182,10 @@ pub fn keep_current<D: Digest>(store: Store<D>, encryption: Arc<Encryption>) {
             match tokio::task::spawn_blocking(move || refreshed.refresh()).await {
                 Ok(Ok(true)) => {
                     tracing::info!("the KMS has a new key: re-encrypting");
-                    let _ = store.checkpoint().await;
+                    match store.checkpoint().await {
+                        Ok(()) => tracing::info!("re-encrypted with the new key of the KMS"),
+                        Err(error) => tracing::warn!(%error, "cannot re-encrypt now; the next snapshot does"),
+                    }
                 }
                 Ok(Ok(false)) => {}
                 Ok(Err(error)) => tracing::warn!(%error, "the key of the KMS cannot be checked"),
@@ -351,14 +362,19 @@ fn reencrypt(args: &DirectoryArgs) -> Result<()> {
         before.plain,
         before.outdated
     ))?;
+    let counting = Arc::new(Counting { encryption: encryption.clone(), sealed: AtomicU64::new(0) });
     let options =
-        Options { cipher: Some(encryption.clone()), ..Options::with_clock(std::time::SystemTime::now) };
+        Options { cipher: Some(counting.clone()), ..Options::with_clock(std::time::SystemTime::now) };
     let store: Store<()> = Store::open(stopped(dir)?, options)?;
     let objects = store.metrics().entries;
     print_line(&format!("2/3 writing a snapshot of {objects} objects"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let done = store.reseal().await;
+        let count = || counting.sealed.load(Ordering::Relaxed);
+        let done = with_progress(store.reseal(), || {
+            print_line(&format!("    {} values are encrypted so far", count()))
+        });
+        let done = done.await;
         store.close().await;
         done
     })?;
@@ -371,6 +387,47 @@ fn reencrypt(args: &DirectoryArgs) -> Result<()> {
         );
     }
     print_line(&format!("3/3 old files removed; {}", summary(&after)))
+}
+
+/// Counts the values that are encrypted.
+struct Counting {
+    encryption: Arc<Encryption>,
+    sealed: AtomicU64,
+}
+
+impl Cipher for Counting {
+    fn covers(&self, bucket: &str) -> bool {
+        self.encryption.covers(bucket)
+    }
+
+    fn overhead(&self) -> usize {
+        self.encryption.overhead()
+    }
+
+    fn seal(&self, bucket: &str, context: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        self.sealed.fetch_add(1, Ordering::Relaxed);
+        self.encryption.seal(bucket, context, value, out);
+    }
+
+    fn open(&self, context: &[u8], sealed: &[u8]) -> Result<Vec<u8>, CipherError> {
+        self.encryption.open(context, sealed)
+    }
+
+    fn is_current(&self, sealed: &[u8]) -> bool {
+        self.encryption.is_current(sealed)
+    }
+}
+
+/// Does something that may take long, and reports at intervals. A report that cannot be printed ends nothing.
+async fn with_progress<T>(work: impl Future<Output = T>, report: impl Fn() -> Result<()>) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::time::sleep(PROGRESS) => drop(report()),
+        }
+    }
 }
 
 fn summary(usage: &Usage) -> String {
@@ -404,4 +461,22 @@ pub fn findings(dir: &Path) -> Vec<Finding> {
         ));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn long_work_is_reported_on_and_short_work_is_not() {
+        for (seconds, expected) in [(1, 0), (7, 3)] {
+            let reports = AtomicU64::new(0);
+            with_progress(tokio::time::sleep(Duration::from_secs(seconds)), || {
+                reports.fetch_add(1, Ordering::Relaxed);
+                bail!("stdout is closed")
+            })
+            .await;
+            assert_eq!(reports.into_inner(), expected, "{seconds} s");
+        }
+    }
 }

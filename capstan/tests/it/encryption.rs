@@ -6,7 +6,7 @@ use base64::Engine as _;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::program::{Server, ask, capstan, failed, succeeded};
+use crate::program::{Server, ask, capstan, capstan_in, failed, succeeded};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// Distinct texts, so that a find says which path leaked.
@@ -211,5 +211,36 @@ async fn a_server_re_encrypts_what_an_earlier_key_has_encrypted() {
     succeeded(capstan(&reencrypt));
     keys(&[("new", 2)]);
     let server = start();
+    assert_eq!(read(&server, "one").await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_systemd_credential_is_the_key_and_no_file_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (data, credentials) = (path("data"), path("credentials"));
+    std::fs::create_dir(&credentials).unwrap();
+    std::fs::write(credentials.join("capstan-encryption"), [7; 32]).unwrap();
+    let environment = [("CREDENTIALS_DIRECTORY", &*credentials)];
+    let server = Server::start_in(&environment, &data, &["--api-only"]);
+    create(&server, "one").await;
+    drop(server);
+    assert!(!path("data.key").exists(), "a key file beside the credential");
+    assert_eq!(leaks(&data), Vec::<PathBuf>::new());
+    let status = ["encryption", "status", "--data-dir", text(&data)];
+    let said = succeeded(capstan_in(&environment, &status));
+    let credential = credentials.join("capstan-encryption");
+    assert!(said.contains(&format!("configuration: {}", credential.display())), "{said}");
+    let said = succeeded(capstan_in(&environment, &["encryption", "reencrypt", "--data-dir", text(&data)]));
+    assert!(said.contains("3/3 old files removed"), "{said}");
+    let said = failed(capstan_in(&environment, &["encryption", "rotate", "--data-dir", text(&data)]));
+    assert!(said.contains("is yours to change"), "{said}");
+    // Another key is noticed, and the right one reads on.
+    std::fs::write(&credential, [8; 32]).unwrap();
+    let start = ["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(&data)];
+    let said = failed(capstan_in(&environment, &start));
+    assert!(said.contains("secrets"), "{said}");
+    std::fs::write(&credential, [7; 32]).unwrap();
+    let server = Server::start_in(&environment, &data, &["--api-only"]);
     assert_eq!(read(&server, "one").await, 200);
 }

@@ -15,6 +15,12 @@ pub fn capstan(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_capstan")).args(arguments).output().unwrap()
 }
 
+/// Runs `capstan` with environment variables.
+pub fn capstan_in(environment: &[(&str, &Path)], arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_capstan"));
+    command.envs(environment.iter().copied()).args(arguments).output().unwrap()
+}
+
 /// Stdout of a run, which must have succeeded.
 pub fn succeeded(output: Output) -> String {
     let printed = [&output.stdout, &output.stderr].map(|part| String::from_utf8_lossy(part).into_owned());
@@ -40,7 +46,13 @@ pub struct Server {
 impl Server {
     /// Starts on any free port and waits until it serves.
     pub fn start(dir: &Path, arguments: &[&str]) -> Self {
+        Self::start_in(&[], dir, arguments)
+    }
+
+    /// Starts it with environment variables too.
+    pub fn start_in(environment: &[(&str, &Path)], dir: &Path, arguments: &[&str]) -> Self {
         let process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .envs(environment.iter().copied())
             .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(dir)
             .args(arguments)
