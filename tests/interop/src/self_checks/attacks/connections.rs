@@ -1,13 +1,14 @@
 //! Connections that say nothing, say two things at once, or say too much.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
+use serde_json::json;
 
 use super::{Attempt, Target};
 use crate::api::{self, Api, Http};
@@ -17,6 +18,9 @@ type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A peer that answers nothing within this time has stopped reading, or waits.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A connection whose responses are not read is closed after 60 s and what it takes to notice.
+const UNREAD: Duration = Duration::from_secs(150);
 
 pub const ALL: &[Attempt] = &[
     Attempt {
@@ -51,8 +55,8 @@ pub const ALL: &[Attempt] = &[
     },
     Attempt {
         name: "HTTP/2 window of zero",
-        expected: "responses that are not read are bounded",
-        run: |target| Box::pin(flood(target, zero_window)),
+        expected: "a connection whose large responses are not read is closed, although it sends pings",
+        run: |target| Box::pin(zero_window(target)),
     },
 ];
 
@@ -163,11 +167,14 @@ fn exchange(target: &Target, request: &[u8]) -> Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
+/// What a client of HTTP/2 says first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// Opens HTTP/2 connections and floods them until the server closes them.
 async fn flood(target: &Target, frames: fn(u32) -> Vec<u8>) -> Result<()> {
     for _ in 0..3 {
         let mut stream = connect(target, b"h2")?;
-        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")?;
+        stream.write_all(PREFACE)?;
         stream.write_all(&frame(4, 0, 0, &[]))?;
         for round in 0..20_000 {
             // The server may have closed it, or stopped reading: both are right.
@@ -210,9 +217,43 @@ fn pings(round: u32) -> Vec<u8> {
     out
 }
 
-fn zero_window(round: u32) -> Vec<u8> {
-    let mut out = if round == 0 { frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]) } else { Vec::new() };
-    out.extend(frame(1, 0x5, round * 2 + 1, HEADERS));
+/// Asks for a large object on every stream, reads none of it, and keeps the connection busy.
+async fn zero_window(target: &Target) -> Result<()> {
+    const STREAMS: u32 = 250;
+    let object = json!({"metadata": {"name": "unread"}, "data": {"text": "x".repeat(300_000)}});
+    target.api.post("/api/v1/namespaces/default/configmaps", &object).await?.success()?;
+    let mut stream = connect(target, b"h2")?;
+    stream.sock.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.write_all(PREFACE)?;
+    stream.write_all(&frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]))?;
+    let headers = headers_of("/api/v1/namespaces/default/configmaps/unread", "application/yaml");
+    for n in 0..STREAMS {
+        stream.write_all(&frame(1, 0x5, n * 2 + 1, &headers))?;
+    }
+    let began = Instant::now();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let sent = stream.write_all(&frame(6, 0, 0, &[0; 8])).and_then(|()| stream.flush());
+        match sent.and_then(|()| stream.read(&mut buffer)) {
+            Ok(0) => break,
+            Ok(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => break,
+        }
+        let open = began.elapsed();
+        ensure!(open < UNREAD, "the connection is open after {open:.0?}, with {STREAMS} responses unread");
+    }
+    served(target).await
+}
+
+/// `GET` of a path below 128 bytes, in HPACK.
+fn headers_of(path: &str, accept: &str) -> Vec<u8> {
+    let mut out = vec![0x82, 0x87, 0x41, 1, b'x'];
+    for (name, value) in [(&[0x04_u8][..], path), (&[0x0f, 0x04][..], accept)] {
+        out.extend_from_slice(name);
+        out.push(u8::try_from(value.len()).unwrap_or(0x7f) & 0x7f);
+        out.extend_from_slice(value.as_bytes());
+    }
     out
 }
 

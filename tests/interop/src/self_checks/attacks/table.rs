@@ -1,11 +1,12 @@
 //! `docs/dev/attacks.md`: every attempt, what is expected, and the test that shows it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::attempts;
+use super::{Attempt, attempts};
 
 /// Attempts that are tests of a crate: name, file, test.
 pub const ELSEWHERE: &[(&str, &str, &str)] = &[
@@ -85,6 +86,31 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
         "a_watcher_that_does_not_read_holds_little_of_what_it_missed",
     ),
     (
+        "a connection whose client does not read is closed, whatever else it does",
+        "crates/kubernetes/apiserver/src/front/unread_tests.rs",
+        "a_connection_whose_client_does_not_read_is_closed_although_it_sends_requests",
+    ),
+    (
+        "a write whose client leaves is finished and recorded",
+        "crates/kubernetes/apiserver/src/front/leaving_tests.rs",
+        "a_write_is_recorded_although_its_client_resets_the_stream",
+    ),
+    (
+        "a list in another form decodes one object at a time",
+        "crates/kubernetes/apiserver/tests/it/attacks/lists.rs",
+        "lists_that_are_not_sent_as_they_are_stored",
+    ),
+    (
+        "large bodies that a slow webhook holds stay within their room",
+        "crates/kubernetes/apiserver/tests/it/attacks/held.rs",
+        "bodies_that_slow_admission_holds",
+    ),
+    (
+        "one user cannot open any number of watches",
+        "crates/kubernetes/apiserver/tests/it/watches.rs",
+        "a_user_who_has_too_many_watches_open_gets_a_429_until_one_ends",
+    ),
+    (
         "a server whose watches break is asked ever less often",
         "crates/kubernetes/controller/src/cache/reflector.rs",
         "a_server_whose_watches_do_not_last_is_asked_ever_less_often",
@@ -105,11 +131,32 @@ pub fn path() -> PathBuf {
     crate::cargo::root().join("docs/dev/attacks.md")
 }
 
-pub fn write() -> Result<()> {
-    Ok(std::fs::write(path(), page())?)
+/// What was found of each attempt, by its row in the page up to the result. An attempt whose expectation changes has
+/// another row, and no result until it is run.
+pub type Found = BTreeMap<String, String>;
+
+pub const NOT_RUN: &str = "not run";
+
+/// The results that the page has.
+pub fn written() -> Found {
+    let page = std::fs::read_to_string(path()).unwrap_or_default();
+    let rows = page.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once(" | "));
+    rows.map(|(row, result)| (row.to_owned(), result.to_owned())).collect()
 }
 
-pub fn page() -> String {
+/// The row of an attempt, up to its result.
+pub fn row(attempt: &Attempt) -> String {
+    format!("| {} | {}", attempt.name, attempt.expected)
+}
+
+/// Writes the page, with the results of a run where there are some.
+pub fn write(run: Found) -> Result<()> {
+    let mut found = written();
+    found.extend(run);
+    Ok(std::fs::write(path(), page(&found))?)
+}
+
+pub fn page(found: &Found) -> String {
     let mut out = String::new();
     let mut line = |text: &str| writeln!(out, "{text}").unwrap_or_default();
     line("# Attacks\n");
@@ -123,18 +170,19 @@ pub fn page() -> String {
         "process of their own are tests of the crates. `cargo xtask crash --damage` kills the server and damages its files,",
     );
     line(
-        "`cargo xtask fuzz` feeds its decoders random input. `cargo xtask attacks --write-docs` writes this page; the suite",
+        "`cargo xtask fuzz` feeds its decoders random input. `cargo xtask attacks --write-docs` writes this page: the result",
     );
-    line("and the tests fail if a result is not the expected one, so every row below holds.\n");
+    line("is what its run found.\n");
     line("## Against the running server\n");
     line("| attempt | expected | result |\n|---|---|---|");
     for attempt in attempts() {
-        line(&format!("| {} | {} | held |", attempt.name, attempt.expected));
+        let row = row(attempt);
+        line(&format!("{row} | {} |", found.get(&row).map_or(NOT_RUN, String::as_str)));
     }
     line("\n## In tests of the crates\n");
-    line("| expected | result | test |\n|---|---|---|");
+    line("| expected | test |\n|---|---|");
     for (expected, file, test) in ELSEWHERE {
-        line(&format!("| {expected} | held | `{test}` in `{file}` |"));
+        line(&format!("| {expected} | `{test}` in `{file}` |"));
     }
     out
 }
