@@ -6,8 +6,6 @@ use capstan_object::{ObjectMeta, Time};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::annotation;
-
 /// A try that came to nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
