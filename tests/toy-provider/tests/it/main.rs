@@ -94,8 +94,9 @@ fn a_cloud_is_a_line_in_the_list_and_every_command_knows_it() {
     let roomy = dir.path().join("roomy.yaml").display().to_string();
     std::fs::write(&roomy, manifest(&harbour.display().to_string(), 9)).expect("written");
     let (code, plan) = server.run(&["plan", "-f", &roomy]);
-    assert_eq!(code, 0, "{plan}");
-    assert!(plan.contains("harbour quick"), "{plan}");
+    assert_eq!(code, 2, "something changes: {plan}");
+    assert!(plan.contains("quota of harbour quick: 2 of 9 free machines"), "{plan}");
+    assert!(!plan.contains("E-TOY-FULL"), "{plan}");
 
     let (code, said) = server.run(&["up", "--no-plan", "--no-wait", "-f", &file]);
     assert_eq!(code, 0, "{said}");
