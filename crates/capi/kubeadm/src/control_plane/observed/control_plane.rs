@@ -92,4 +92,39 @@ impl ControlPlaneState {
     pub(crate) fn machine_of_node(&self, node: &str) -> Option<&Machine> {
         self.machines.iter().find(|member| member.node == node).map(|member| &*member.machine)
     }
+
+    /// The etcd member of a machine that goes, or why it cannot be told yet. A machine whose node is unknown may have
+    /// joined etcd all the same: kubelet may never learn the providerID that its Node is found by.
+    pub(crate) fn member_of(&self, going: &ControlPlaneMachine) -> Result<Option<&EtcdMember>, String> {
+        if !going.node.is_empty() {
+            return Ok(self.etcd.iter().find(|member| member.name == going.node));
+        }
+        // A node is mostly called like its Machine or infrastructure machine.
+        let namesake = |machine: &Machine| {
+            let is_called =
+                |name: &str| machine.metadata.name == name || machine.spec.infrastructure_ref.name == name;
+            self.etcd.iter().find(|member| is_called(&member.name))
+        };
+        if let Some(member) = namesake(&going.machine) {
+            return Ok(Some(member));
+        }
+        let nodeless =
+            self.machines.iter().filter(|other| other.node.is_empty()).map(|other| &*other.machine);
+        let others: Vec<&Machine> =
+            nodeless.filter(|other| other.metadata.name != going.machine.metadata.name).collect();
+        let is_claimed = |member: &EtcdMember| {
+            self.machine_of_node(&member.name).is_some()
+                || others.iter().any(|other| namesake(other) == Some(member))
+        };
+        let unclaimed = self.etcd.iter().find(|member| !member.name.is_empty() && !is_claimed(member));
+        let Some(member) = unclaimed else { return Ok(None) };
+        match others.iter().find(|other| namesake(other).is_none() && !other.metadata.is_deleting()) {
+            Some(other) => Err(format!(
+                "Machine {} to become a node: etcd member {} may be its own",
+                other.metadata.name, member.name
+            )),
+            // It runs on a machine that goes, or on none.
+            None => Ok(Some(member)),
+        }
+    }
 }

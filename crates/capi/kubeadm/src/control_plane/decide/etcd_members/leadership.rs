@@ -9,13 +9,14 @@ use crate::control_plane::calls::ControlPlaneCall;
 use crate::control_plane::decide::scope::ReconcileScope;
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState, EtcdState};
 
-/// The call that moves leadership away from a machine; `None` if it does not lead.
+/// The call that moves leadership away from the etcd member of a machine; `None` if it does not lead. An empty name stands
+/// for no known member.
 pub(crate) fn move_leader(
     scope: &ReconcileScope<'_>,
     plane: &ControlPlaneState,
-    going: &ControlPlaneMachine,
+    going: &Machine,
+    node: &str,
 ) -> Result<Option<ControlPlaneCall>, String> {
-    let node = &going.node;
     let leader = match scope.look.seen.workload.reached().map(|reached| &reached.etcd) {
         Some(EtcdState::Members { leader, .. }) => leader,
         _ if !plane.manages_etcd() || node.is_empty() => return Ok(None),
@@ -25,8 +26,10 @@ pub(crate) fn move_leader(
         return Ok(None);
     }
     let holds = |machine: &Machine, kind| machine.status.conditions.is_condition_true(kind);
-    let call =
-        |to: &ControlPlaneMachine| ControlPlaneCall::MoveLeader { from: node.clone(), to: to.node.clone() };
+    let call = |to: &ControlPlaneMachine| ControlPlaneCall::MoveLeader {
+        from: node.to_owned(),
+        to: to.node.clone(),
+    };
     // Prefer one that has not just refused, a healthy member, then a healthy and up-to-date machine, then the newest.
     let next = plane
         .machines
@@ -34,7 +37,7 @@ pub(crate) fn move_leader(
         .filter(|member| {
             !member.machine.metadata.is_deleting()
                 && !member.node.is_empty()
-                && member.machine.metadata.name != going.machine.metadata.name
+                && member.machine.metadata.name != going.metadata.name
         })
         .max_by_key(|member| {
             let machine = member.machine.as_ref();

@@ -24,7 +24,7 @@ pub(super) fn remove(
     failure: Option<Note>,
 ) {
     let Some(member) = plane.machine(name) else { return };
-    match move_leader(scope, plane, member) {
+    match move_leader(scope, plane, &member.machine, &member.node) {
         Ok(call) => {
             if let Some(call) = call {
                 scope.decision.call(call);

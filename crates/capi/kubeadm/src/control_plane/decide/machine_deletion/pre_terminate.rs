@@ -45,9 +45,8 @@ pub(crate) fn complete(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState
     if plane.machines.len() <= 1 {
         return remove_hook(&mut scope.decision, machine);
     }
-    let member = going.node.as_str();
-    let change = Change::Remove { machine: name, member };
-    if !components_survive(plane, change) {
+    let components = components_survive(plane, Change::Remove { machine: name, member: &going.node });
+    if !components {
         scope.wait(
             "NoOtherControlPlane",
             format!("a machine other than {name} to have a healthy control plane"),
@@ -61,21 +60,23 @@ pub(crate) fn complete(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState
         scope.wait("EtcdUnknown", format!("etcd to report its members before Machine {name} is deleted"));
         return;
     }
-    let Some(found) = plane.etcd.iter().find(|found| !member.is_empty() && found.name == member) else {
-        return remove_hook(&mut scope.decision, machine);
+    let member = match plane.member_of(going) {
+        Ok(Some(member)) => member,
+        Ok(None) => return remove_hook(&mut scope.decision, machine),
+        Err(why) => return scope.wait("EtcdMemberUnknown", why),
     };
-    if !etcd_survives(plane, change) {
+    if !etcd_survives(plane, Change::Remove { machine: name, member: &member.name }) {
         scope.wait("EtcdQuorum", format!("etcd to keep its quorum without Machine {name}"));
         return;
     }
-    match move_leader(scope, plane, going) {
+    match move_leader(scope, plane, machine, &member.name) {
         Ok(call) => {
             let note = Note::normal(
                 "EtcdMemberRemoved",
                 "RemoveMember",
                 format!("Removed the etcd member of Machine {name}"),
             );
-            let removal = remove(scope, found.id, member);
+            let removal = remove(scope, member.id, &member.name);
             if let Some(call) = call {
                 scope.decision.call(call);
             }

@@ -104,6 +104,59 @@ fn a_member_is_found_by_node_before_node_ref_is_set() {
     assert_eq!(test.members(), ["n1", "n3"]);
 }
 
+/// A machine has joined etcd, but its providerID stays unknown and no nodeRef is set.
+fn nameless(test: &mut TestCluster, node: &str) -> String {
+    let joined = test.machine_of(node);
+    let machine = test.machines.get_mut(&joined).expect("it");
+    machine.status.node_ref.name.clear();
+    machine.spec.provider_id.clear();
+    joined
+}
+
+fn delete(test: &mut TestCluster, machine: &str) {
+    let now = Time::new(test.now);
+    test.machines.get_mut(machine).expect("it").metadata.deletion_timestamp = Some(now);
+    test.drained();
+}
+
+#[test]
+fn the_member_of_a_machine_without_node_is_removed_with_it() {
+    for replicas in [2, 3] {
+        let mut test = TestCluster::running(1, "");
+        test.control_plane.spec.replicas = Some(replicas);
+        for n in 2..=replicas {
+            test.settle();
+            let name = test.booting().expect("a machine that boots");
+            test.boot(&name, &format!("n{n}"));
+            test.own(60);
+        }
+        test.settle();
+        let joined = nameless(&mut test, "n2");
+        test.etcd(|_, leader| *leader = "n2".to_owned());
+        delete(&mut test, &joined);
+        let done = test.settle();
+        assert!(done.iter().any(|text| text.starts_with("move etcd's leadership from n2 to ")), "{done:?}");
+        assert!(done.contains(&"remove etcd member n2".to_owned()), "{done:?}");
+        assert!(!test.members().contains(&"n2".to_owned()));
+        assert_eq!(test.reap(), [joined]);
+    }
+}
+
+#[test]
+fn a_member_that_may_be_of_a_machine_that_starts_is_kept() {
+    let mut test = TestCluster::running(3, "");
+    let (joined, starting) = (nameless(&mut test, "n2"), nameless(&mut test, "n3"));
+    delete(&mut test, &joined);
+    test.settle();
+    assert_eq!(test.members(), ["n1", "n2", "n3"]);
+    assert!(waits(&test).contains(&"EtcdMemberUnknown".to_owned()), "{:?}", waits(&test));
+    // A node is mostly called like its infrastructure machine.
+    test.machines.get_mut(&starting).expect("it").spec.infrastructure_ref.name = "n3".to_owned();
+    let done = test.settle();
+    assert!(done.contains(&"remove etcd member n2".to_owned()), "{done:?}");
+    assert_eq!(test.members(), ["n1", "n3"]);
+}
+
 #[test]
 fn a_machine_is_not_deleted_while_etcd_members_are_unknown() {
     let mut test = TestCluster::running(3, "");

@@ -70,12 +70,15 @@ pub fn remediate(plane: &ControlPlaneState) -> Remediation {
         if plane.has_deleting_machine() {
             return held(reason::REMEDIATION_DEFERRED, "another machine is still being deleted".to_owned());
         }
-        let member = worst.node.as_str();
-        let change = Change::Remove { machine: name, member };
         if plane.manages_etcd() && plane.etcd.is_empty() {
             return held(reason::REMEDIATION_DEFERRED, "the members of etcd cannot be reported".to_owned());
         }
-        // A machine that never became a node has no known etcd member.
+        let member = match plane.member_of(worst) {
+            Ok(member) => member.map_or("", |member| &member.name),
+            Err(why) => return held(reason::REMEDIATION_DEFERRED, why),
+        };
+        let change = Change::Remove { machine: name, member };
+        // A machine that never joined etcd has no member that etcd could miss.
         let etcd = !plane.manages_etcd() || member.is_empty() || etcd_survives(plane, change);
         if !components_survive(plane, change) || !etcd {
             let message = "without this machine the control plane or etcd's quorum would be lost".to_owned();

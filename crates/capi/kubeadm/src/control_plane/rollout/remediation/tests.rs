@@ -1,6 +1,6 @@
 use super::{Remediation, remediate};
-use crate::control_plane::fixture::{broken, control_plane, machine, plane};
-use crate::control_plane::observed::ControlPlaneState;
+use crate::control_plane::fixture::{broken, control_plane, machine, plane, set};
+use crate::control_plane::observed::{ControlPlaneState, EtcdMember};
 use crate::testing::now;
 
 #[test]
@@ -25,6 +25,19 @@ fn an_unhealthy_machine_is_replaced_if_the_control_plane_survives() {
     assert_eq!(held(&busy), "another machine is still being provisioned");
     let five = plane(control_plane(5, ""), vec![machine(1), broken(2), broken(3), machine(4), machine(5)]);
     assert!(matches!(remediate(&five), Remediation::Delete { .. }), "five machines stand two failures");
+}
+
+#[test]
+fn a_machine_without_node_counts_with_its_etcd_member() {
+    let mut joined = broken(2);
+    joined.status.node_ref.name.clear();
+    let mut sick = machine(3);
+    set(&mut sick, "EtcdMemberHealthy", "False");
+    let mut three = plane(control_plane(3, ""), vec![machine(1), joined, sick]);
+    assert!(matches!(remediate(&three), Remediation::Delete { .. }), "it never joined");
+    three.etcd.push(EtcdMember { name: "n2".to_owned(), ..EtcdMember::default() });
+    let Remediation::Held { message, .. } = remediate(&three) else { panic!("{:?}", remediate(&three)) };
+    assert_eq!(message, "without this machine the control plane or etcd's quorum would be lost");
 }
 
 #[test]
