@@ -30,12 +30,21 @@ pub const PROFILE: [&str; 2] = ["--profile", "ci"];
 /// Builds a program for the suites with the features that `cargo test --workspace` selects, so that nothing is
 /// compiled twice. Cargo only unifies features of dev-dependencies when an example is among the targets.
 pub fn suite_program(name: &str) -> Result<PathBuf> {
+    with_features_of_tests(name, &PROFILE)
+}
+
+/// Builds a program that runs for long enough to be worth the minutes of an optimised build.
+pub fn optimised_program(name: &str) -> Result<PathBuf> {
+    with_features_of_tests(name, &["--release"])
+}
+
+fn with_features_of_tests(name: &str, profile: &[&str]) -> Result<PathBuf> {
     let mut arguments = vec!["--workspace"];
     arguments.extend(SIMULATIONS.into_iter().flat_map(|example| ["--example", example]));
     if !SIMULATIONS.contains(&name) {
         arguments.extend(["--bin", name]);
     }
-    program(".", name, &[&PROFILE[..], &arguments].concat())
+    program(".", name, &[profile, &arguments].concat())
 }
 
 /// The examples that run scenarios in simulated time.

@@ -14,9 +14,8 @@ use crate::cargo;
 
 /// A simulated cloud and the lifecycles of clusters on it.
 pub struct Cloud {
-    /// The program, an example of the package, and the command.
+    /// The program, an example of the provider's package, and the command.
     program: &'static str,
-    package: &'static str,
     lifecycles: &'static [Lifecycles],
 }
 
@@ -61,7 +60,6 @@ const CLOUDSTACK_NETWORKS: &[&str] = &[
 
 pub const CLOUDSTACK: Cloud = Cloud {
     program: "cloudstack-faults",
-    package: "capstan-cloudstack-provider",
     lifecycles: &[
         Lifecycles { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
         Lifecycles { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
@@ -72,7 +70,6 @@ pub const CLOUDSTACK: Cloud = Cloud {
 
 pub const OPENSTACK: Cloud = Cloud {
     program: "openstack-faults",
-    package: "capstan-openstack-provider",
     lifecycles: &[
         Lifecycles { names: &["whole"], calls: true, faults: AROUND_CALLS, shares: 32 },
         Lifecycles { names: &["short"], calls: true, faults: AROUND_CALLS, shares: 4 },
@@ -84,7 +81,6 @@ pub const OPENSTACK: Cloud = Cloud {
 /// so every effect gets the faults.
 pub const LIFECYCLE: Cloud = Cloud {
     program: "lifecycle-faults",
-    package: "capstan-lifecycle",
     lifecycles: &[
         Lifecycles { names: &["whole"], calls: false, faults: AROUND_CALLS, shares: 48 },
         Lifecycles { names: &["hasty"], calls: false, faults: AROUND_CALLS, shares: 16 },
@@ -105,10 +101,9 @@ pub struct Options {
 }
 
 pub fn run(cloud: &Cloud, options: &Options) -> Result<()> {
-    // Many runs are worth the minutes of an optimised build. CI's part uses what its tests have built anyway.
-    let optimised = ["--release", "-p", "capstan", "-p", cloud.package, "--example", cloud.program];
     let program = match options.all {
-        true => cargo::program(".", cloud.program, &optimised)?,
+        true => cargo::optimised_program(cloud.program)?,
+        // It uses what the tests have built anyway.
         false => cargo::suite_program(cloud.program)?,
     };
     for share in shares(cloud, options.part) {

@@ -79,10 +79,9 @@ pub fn run(mut options: Options) -> Result<()> {
         options.only = part.take(capstan_scenarios::all()).map(|scenario| scenario.name.to_owned()).collect();
         println!("scenarios: {}", options.only.join(", "));
     }
-    // Hours of runs are worth the minutes of an optimised build. CI's sample uses what its tests have built anyway.
-    let optimised = ["--release", "-p", "capstan", "-p", "capstan-scenarios", "--example", "simulate"];
     let program = match options.all {
-        true => cargo::program(".", "simulate", &optimised)?,
+        true => cargo::optimised_program("simulate")?,
+        // It uses what the tests have built anyway.
         false => cargo::suite_program("simulate")?,
     };
     let status = Command::new(&program)
