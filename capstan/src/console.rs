@@ -31,24 +31,37 @@ pub fn command(command: Command, plugins: &Plugins) -> Command {
     readers(plugins).fold(command, |command, reader| reader.arguments(command))
 }
 
+/// The flags of the providers' console readers with their defaults.
+pub fn defaults(plugins: &Plugins) -> ArgMatches {
+    command(Command::new("console"), plugins).get_matches_from(["console"])
+}
+
 /// Prints the console of a machine.
 pub fn run(args: &Args, plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
     args.connection.run(plugins, async |management| {
-        let machine: Machine = management.find(&args.machine).await?;
-        let reference = &machine.spec.infrastructure_ref;
-        let object = infrastructure(&management, &reference.kind, &reference.name).await?;
-        let Some(reader) = readers(plugins).find(|reader| reader.kind() == reference.kind) else {
-            bail!(
-                "consoles of {} cannot be read from here: open machine {} ({}) in the cloud's own interface",
-                reference.kind,
-                args.machine,
-                object["spec"]["providerID"].as_str().unwrap_or("no provider id yet")
-            );
-        };
-        let text = reader.read(&management.client, &args.machine, &object, matches).await?;
-        print_line(text.trim_end())?;
+        print_line(read(&management, plugins, &args.machine, matches).await?.trim_end())?;
         Ok(Exit::Done)
     })
+}
+
+/// What a machine printed.
+pub async fn read(
+    management: &Management,
+    plugins: &Plugins,
+    name: &str,
+    matches: &ArgMatches,
+) -> Result<String> {
+    let machine: Machine = management.find(name).await?;
+    let reference = &machine.spec.infrastructure_ref;
+    let object = infrastructure(management, &reference.kind, &reference.name).await?;
+    let Some(reader) = readers(plugins).find(|reader| reader.kind() == reference.kind) else {
+        bail!(
+            "consoles of {} cannot be read from here: open machine {name} ({}) in the cloud's own interface",
+            reference.kind,
+            object["spec"]["providerID"].as_str().unwrap_or("no provider id yet")
+        );
+    };
+    Ok(reader.read(&management.client, name, &object, matches).await?)
 }
 
 async fn infrastructure(management: &Management, kind: &str, name: &str) -> Result<Value> {

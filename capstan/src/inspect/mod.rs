@@ -2,6 +2,7 @@
 
 mod describe;
 mod fixes;
+mod last_lines;
 mod why;
 
 use anyhow::{Result, bail};

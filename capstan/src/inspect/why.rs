@@ -8,7 +8,7 @@ use capstan_provider_kit::decisions::CLOUD_REACHABLE;
 use capstan_view::{Blocker, Link, Part, Problem, State, Tree, Why, age, full_line, one_line};
 use jiff::{SignedDuration, Timestamp};
 
-use super::fixes;
+use super::{fixes, last_lines};
 use crate::codes;
 use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
@@ -53,9 +53,15 @@ impl Show for Answer {
 }
 
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
-    let tree =
-        args.connection.run(plugins, async |management| super::load_tree(&management, &args.name).await)?;
-    let why = capstan_view::why(&tree, Timestamp::now()).map(|why| fixes::complete(plugins, &tree, why));
+    let (tree, why) = args.connection.run(plugins, async |management| {
+        let tree = super::load_tree(&management, &args.name).await?;
+        let mut why = capstan_view::why(&tree, Timestamp::now());
+        if let Some(why) = &mut why {
+            last_lines::add(&management, plugins, why).await;
+        }
+        Ok((tree, why))
+    })?;
+    let why = why.map(|why| fixes::complete(plugins, &tree, why));
     args.output.show(&Answer { why, tree, plugins: plugins.clone() })?;
     Ok(Exit::Done)
 }
@@ -162,6 +168,9 @@ fn details(plugins: &Plugins, blocker: &Blocker, now: Timestamp) -> String {
     let message = last.map(|link| if link.message.is_empty() { &link.reason } else { &link.message });
     if let Some(message) = message.filter(|message| !message.is_empty()) {
         lines.push(format!("message: {}", full_line(message)));
+    }
+    if let Some(line) = &cause.console {
+        lines.push(format!("its console ends with: {line}"));
     }
     if let Some(advice) = &cause.advice {
         lines.push(format!("fix: {}", advice.fix));

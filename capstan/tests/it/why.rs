@@ -5,6 +5,7 @@ use tempfile::TempDir;
 
 use crate::program::{Server, succeeded};
 use crate::sample::{create, example, of_kind, simulated};
+use crate::site::Site;
 use crate::verbs::{on, on_dir};
 
 /// Runs `why` until the answer contains `expected`, and returns it.
@@ -126,4 +127,24 @@ async fn a_slow_cluster_times_out_and_is_not_blocked() {
     let stderr = String::from_utf8_lossy(&nobody.stderr).into_owned();
     assert_eq!(nobody.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("cannot be reached") && !stderr.contains("no kind"), "{stderr}");
+}
+
+/// What is printed last is shown where the cause is not known otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_boots_for_long() {
+    let dir = TempDir::new().unwrap();
+    let site = Site::start();
+    let server = Server::start(&dir.path().join("data"), &["--simulator-url", &site.url]);
+    broken(&server, "sim-cluster.yaml", |objects| {
+        of_kind(objects, "KubeadmControlPlane")["spec"]["kubeadmConfigSpec"]["preKubeadmCommands"] =
+            json!(["sleep 600"]);
+    })
+    .await;
+    let answer = why(&server, "quick", "running 'modules:final'");
+    let line = answer.lines().find_map(|line| line.strip_prefix("its console ends with: ")).unwrap();
+    let machines = succeeded(on(&server, &["get", "machines", "-o", "name"]));
+    let machine = machines.lines().next().unwrap().strip_prefix("machine/").unwrap();
+    let console = succeeded(on(&server, &["console", machine]));
+    let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
+    assert_eq!(words(line), words(console.lines().last().unwrap()));
 }

@@ -42,6 +42,9 @@ pub struct Cause {
     pub failed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
+    /// The last line on the console of the machine, of one that starts or whose node has not joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub console: Option<String>,
 }
 
 /// A cause, with the chain that leads to it.
@@ -70,6 +73,10 @@ pub struct Why {
 impl Why {
     pub fn blockers(&self) -> impl Iterator<Item = &Blocker> {
         std::iter::once(&self.first).chain(&self.others)
+    }
+
+    pub fn blockers_mut(&mut self) -> impl Iterator<Item = &mut Blocker> {
+        std::iter::once(&mut self.first).chain(&mut self.others)
     }
 }
 
@@ -240,6 +247,7 @@ fn blocker(path: &[&Part], part: &Part, now: Timestamp) -> Blocker {
             code,
             failed,
             advice,
+            console: None,
         },
         chain,
         also: Vec::new(),
