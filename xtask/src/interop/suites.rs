@@ -442,6 +442,7 @@ pub const SUITES: &[Suite] = &[
         ],
         uses: &[API, CONTROLLERS, SIM],
         parts: 22,
+        whole: &["--optimised"],
         ..suite("simulate", 160)
     },
     Suite {

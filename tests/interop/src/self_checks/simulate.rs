@@ -37,6 +37,10 @@ pub struct Options {
     /// Run the scenarios without faults
     #[arg(long, conflicts_with_all = ["all", "every"])]
     calm: bool,
+    /// With an optimised build: worth its minutes for more than a part of the scenarios
+    #[arg(long)]
+    #[serde(skip)]
+    optimised: bool,
     /// Concurrent runs [default: number of processors]
     #[arg(long)]
     jobs: Option<usize>,
@@ -79,7 +83,7 @@ pub fn run(mut options: Options) -> Result<()> {
         options.only = part.take(capstan_scenarios::all()).map(|scenario| scenario.name.to_owned()).collect();
         println!("scenarios: {}", options.only.join(", "));
     }
-    let program = match options.all {
+    let program = match options.all || options.optimised {
         true => cargo::optimised_program("simulate")?,
         // It uses what the tests have built anyway.
         false => cargo::suite_program("simulate")?,
