@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use crate::credentials::Credentials;
 use crate::error::Refusal;
 
-/// Keeps a client from knocking at a closed door: after a rate limit until it is over, after repeated refusals of the
-/// same keys for a while. Servers count both.
+/// Backs off for an account: after a rate limit until it is over, after repeated refusals of the same keys for a while.
+/// Servers count both.
 #[derive(Debug, Default)]
 pub(crate) struct Gate(Mutex<State>);
 

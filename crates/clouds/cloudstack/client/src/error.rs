@@ -101,7 +101,7 @@ codes! {
 /// What a caller can make of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// The keys do not open the door.
+    /// The keys are unknown, or their user is disabled.
     Credentials,
     /// The keys are good and not good enough.
     Permission,

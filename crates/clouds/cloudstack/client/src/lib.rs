@@ -56,7 +56,7 @@ pub use endpoint::{Clock, Endpoint, Limits, UrlError};
 pub use error::{Class, Code, Error, ErrorKind, Refusal};
 pub use id::*;
 pub use jobs::{JobState, Submitted};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, render_metrics};
 pub use parameters::flatten;
 pub use policy::{Patience, Policy};
 pub use read_only::{ReadOnly, RefusedCommands};

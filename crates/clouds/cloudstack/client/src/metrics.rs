@@ -20,6 +20,20 @@ struct Numbers {
     seconds: f64,
 }
 
+impl Numbers {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.repeats += other.repeats;
+        self.seconds += other.seconds;
+        for (code, count) in &other.errors {
+            *self.errors.entry(code.clone()).or_default() += count;
+        }
+        for (bucket, count) in self.buckets.iter_mut().zip(other.buckets) {
+            *bucket += count;
+        }
+    }
+}
+
 /// What was asked of an endpoint.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -63,42 +77,87 @@ impl Metrics {
 
     /// Everything, with a label that says which endpoint it is.
     pub fn render(&self, endpoint: &str) -> String {
-        let mut out = String::new();
-        let commands = self.commands.lock();
-        let endpoint = endpoint.replace(['\\', '"', '\n'], "_");
-        let labels = |command: &str| format!("endpoint=\"{endpoint}\",command=\"{command}\"");
-        head(&mut out, "cloudstack_requests_total", "counter", "Requests sent, per command");
-        for (command, numbers) in &*commands {
-            let _ = writeln!(out, "cloudstack_requests_total{{{}}} {}", labels(command), numbers.calls);
-        }
-        head(&mut out, "cloudstack_repeats_total", "counter", "Requests that repeat an earlier one");
-        for (command, numbers) in &*commands {
-            let _ = writeln!(out, "cloudstack_repeats_total{{{}}} {}", labels(command), numbers.repeats);
-        }
-        head(&mut out, "cloudstack_errors_total", "counter", "Requests that gave no result, per error code");
-        for (command, numbers) in &*commands {
-            for (code, count) in &numbers.errors {
-                let labels = labels(command);
-                let _ = writeln!(out, "cloudstack_errors_total{{{labels},code=\"{code}\"}} {count}");
-            }
-        }
-        head(&mut out, "cloudstack_request_seconds", "histogram", "Time from request to answer");
-        for (command, numbers) in &*commands {
-            let labels = labels(command);
-            let mut below = 0;
-            for (bound, count) in BOUNDS.iter().zip(numbers.buckets) {
-                below += count;
-                let _ = writeln!(out, "cloudstack_request_seconds_bucket{{{labels},le=\"{bound}\"}} {below}");
-            }
-            let calls = numbers.calls;
-            let _ = writeln!(out, "cloudstack_request_seconds_bucket{{{labels},le=\"+Inf\"}} {calls}");
-            let _ = writeln!(out, "cloudstack_request_seconds_sum{{{labels}}} {}", numbers.seconds);
-            let _ = writeln!(out, "cloudstack_request_seconds_count{{{labels}}} {calls}");
-        }
-        out
+        render_metrics([(endpoint, self)])
     }
+}
+
+/// Everything that was asked of several endpoints. Those of one URL are one endpoint: Prometheus refuses a text that has a
+/// series or the head of a metric twice.
+pub fn render_metrics<'a>(endpoints: impl IntoIterator<Item = (&'a str, &'a Metrics)>) -> String {
+    let mut all = BTreeMap::<String, Numbers>::new();
+    for (endpoint, metrics) in endpoints {
+        let endpoint = endpoint.replace(['\\', '"', '\n'], "_");
+        for (command, numbers) in &*metrics.commands.lock() {
+            all.entry(format!("endpoint=\"{endpoint}\",command=\"{command}\"")).or_default().add(numbers);
+        }
+    }
+    let mut out = String::new();
+    if all.is_empty() {
+        return out;
+    }
+    head(&mut out, "cloudstack_requests_total", "counter", "Requests sent, per command");
+    for (labels, numbers) in &all {
+        let _ = writeln!(out, "cloudstack_requests_total{{{labels}}} {}", numbers.calls);
+    }
+    head(&mut out, "cloudstack_repeats_total", "counter", "Requests that repeat an earlier one");
+    for (labels, numbers) in &all {
+        let _ = writeln!(out, "cloudstack_repeats_total{{{labels}}} {}", numbers.repeats);
+    }
+    head(&mut out, "cloudstack_errors_total", "counter", "Requests that gave no result, per error code");
+    for (labels, numbers) in &all {
+        for (code, count) in &numbers.errors {
+            let _ = writeln!(out, "cloudstack_errors_total{{{labels},code=\"{code}\"}} {count}");
+        }
+    }
+    head(&mut out, "cloudstack_request_seconds", "histogram", "Time from request to answer");
+    for (labels, numbers) in &all {
+        let mut below = 0;
+        for (bound, count) in BOUNDS.iter().zip(numbers.buckets) {
+            below += count;
+            let _ = writeln!(out, "cloudstack_request_seconds_bucket{{{labels},le=\"{bound}\"}} {below}");
+        }
+        let calls = numbers.calls;
+        let _ = writeln!(out, "cloudstack_request_seconds_bucket{{{labels},le=\"+Inf\"}} {calls}");
+        let _ = writeln!(out, "cloudstack_request_seconds_sum{{{labels}}} {}", numbers.seconds);
+        let _ = writeln!(out, "cloudstack_request_seconds_count{{{labels}}} {calls}");
+    }
+    out
 }
 
 fn head(out: &mut String, metric: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP {metric} {help}\n# TYPE {metric} {kind}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{Effect, ErrorKind};
+
+    #[test]
+    fn each_metric_has_one_head_and_each_series_one_line_however_many_endpoints_there_are() {
+        let endpoint = |command: &'static str| {
+            let metrics = Metrics::default();
+            let error = Error::new(command, Effect::of(command), ErrorKind::TimedOut(Duration::from_secs(1)));
+            metrics.exchanged(command, Duration::from_millis(30), Some(&error), false);
+            metrics
+        };
+        let (first, other, unverified) =
+            (endpoint("listZones"), endpoint("listZones"), endpoint("listZones"));
+        let text = render_metrics([("https://a", &first), ("https://b", &other), ("https://a", &unverified)]);
+        let mut heads = BTreeSet::new();
+        let mut series = BTreeSet::new();
+        for line in text.lines() {
+            let fresh = match line.starts_with('#') {
+                true => heads.insert(line.split(' ').take(3).collect::<Vec<_>>()),
+                false => series.insert(line.rsplit_once(' ').expect("a value").0),
+            };
+            assert!(fresh, "twice: {line}");
+        }
+        assert_eq!(heads.len(), 8, "{text}");
+        let asked = "cloudstack_requests_total{endpoint=\"https://a\",command=\"listZones\"} 2";
+        assert!(text.lines().any(|line| line == asked), "{text}");
+        assert_eq!(render_metrics([]), "");
+    }
 }

@@ -1,4 +1,4 @@
-//! The clouds that failure domains name: one door per management server, one set of keys per Secret.
+//! The clouds that failure domains name: one endpoint per management server, one set of keys per Secret.
 //!
 //! ```text
 //! acsEndpoint ─▶ Secret {api-url, api-key, secret-key, verify-ssl} ─▶ Endpoint ─▶ Client ─▶ Access {client, owner}
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use capstan_cloudstack_client::commands::{ListAccounts, ListProjects, Owner, Scope};
 use capstan_cloudstack_client::{
     Client, Clock, Credentials, Endpoint, Https, HttpsOptions, Limits, Rotating, Transport, Trust,
+    render_metrics,
 };
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, SecretReference};
 use capstan_controller::View;
@@ -48,7 +49,7 @@ pub struct Clouds(Arc<Inner>);
 
 struct Inner {
     connect: Arc<dyn Connect>,
-    doors: Mutex<BTreeMap<(String, bool), Arc<Endpoint>>>,
+    endpoints: Mutex<BTreeMap<(String, bool), Arc<Endpoint>>>,
     held: Mutex<BTreeMap<Key, Held>>,
 }
 
@@ -57,7 +58,8 @@ struct Inner {
 struct Held {
     /// Version of the Secret that the keys are from.
     version: String,
-    door: (String, bool),
+    /// URL of the server, and whether its certificate is verified.
+    location: (String, bool),
     keys: Arc<Rotating>,
     client: Client,
     tenants: Arc<Mutex<BTreeMap<Tenancy, Tenant>>>,
@@ -118,7 +120,7 @@ pub(crate) fn secret_of(reference: &SecretReference) -> Key {
 impl Clouds {
     /// Clouds reached by `connect`.
     pub fn new(connect: Arc<dyn Connect>) -> Self {
-        Self(Arc::new(Inner { connect, doors: Mutex::default(), held: Mutex::default() }))
+        Self(Arc::new(Inner { connect, endpoints: Mutex::default(), held: Mutex::default() }))
     }
 
     /// How servers are reached.
@@ -128,12 +130,16 @@ impl Clouds {
 
     /// What was asked of all servers so far, as Prometheus reads it.
     pub fn metrics(&self) -> String {
-        self.0.doors.lock().values().map(|door| door.metrics().render(&door.url())).collect()
+        let endpoints = self.0.endpoints.lock();
+        let urls: Vec<String> = endpoints.values().map(|endpoint| endpoint.url()).collect();
+        render_metrics(
+            urls.iter().map(String::as_str).zip(endpoints.values().map(|endpoint| &**endpoint.metrics())),
+        )
     }
 
     /// Requests sent so far, over all servers.
     pub fn requests(&self) -> u64 {
-        self.0.doors.lock().values().map(|door| door.metrics().all_calls()).sum()
+        self.0.endpoints.lock().values().map(|endpoint| endpoint.metrics().all_calls()).sum()
     }
 
     /// The cloud of a failure domain.
@@ -164,7 +170,7 @@ impl Clouds {
         view: &View,
     ) -> Result<(Client, Scope, String), CloudError> {
         let access = self.access(domain, view).await?;
-        let url = self.held(&access.secret, view).await?.door.0;
+        let url = self.held(&access.secret, view).await?.location.0;
         let scope = access.scope();
         Ok((access.client, scope, url))
     }
@@ -206,10 +212,10 @@ impl Clouds {
         })?;
         let content = read.ok_or_else(missing)?;
         let (url, keys, verify) = parse(&content, secret)?;
-        let door = (url, verify);
-        let endpoint = self.endpoint(&door, secret)?;
+        let location = (url, verify);
+        let endpoint = self.endpoint(&location, secret)?;
         let mut all = self.0.held.lock();
-        match all.get_mut(secret).filter(|held| held.door == door) {
+        match all.get_mut(secret).filter(|held| held.location == location) {
             Some(held) => {
                 held.keys.replace(keys);
                 held.version = content.metadata.resource_version;
@@ -221,19 +227,19 @@ impl Clouds {
                 let keys = Arc::new(Rotating::new(keys));
                 let client = Client::new(endpoint, keys.clone());
                 let version = content.metadata.resource_version;
-                let held = Held { version, door, keys, client, tenants: Arc::default() };
+                let held = Held { version, location, keys, client, tenants: Arc::default() };
                 all.insert(secret.clone(), held.clone());
                 Ok(held)
             }
         }
     }
 
-    fn endpoint(&self, door: &(String, bool), secret: &Key) -> Result<Arc<Endpoint>, CloudError> {
-        let mut doors = self.0.doors.lock();
-        if let Some(endpoint) = doors.get(door) {
+    fn endpoint(&self, location: &(String, bool), secret: &Key) -> Result<Arc<Endpoint>, CloudError> {
+        let mut endpoints = self.0.endpoints.lock();
+        if let Some(endpoint) = endpoints.get(location) {
             return Ok(endpoint.clone());
         }
-        let (url, verify) = door;
+        let (url, verify) = location;
         let wrong = |why: String| {
             CloudError::new(code::SECRET, "SecretInvalid", format!("field api-url of Secret {secret}: {why}"))
         };
@@ -242,7 +248,7 @@ impl Clouds {
         let endpoint =
             Endpoint::new(url, transport, Limits::default()).map_err(|error| wrong(error.to_string()))?;
         let endpoint = Arc::new(endpoint.with_clock(self.0.connect.clock()));
-        doors.insert(door.clone(), endpoint.clone());
+        endpoints.insert(location.clone(), endpoint.clone());
         Ok(endpoint)
     }
 }

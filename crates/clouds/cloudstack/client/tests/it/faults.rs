@@ -89,7 +89,7 @@ async fn refused_keys_are_distinguished_from_missing_rights_and_new_ones_are_use
     assert_eq!(
         world.client.endpoint().metrics().calls("listZones"),
         1 + 3,
-        "a closed door is not knocked at"
+        "refused keys are not sent again and again"
     );
     let boss = world.simulator.credentials("boss").unwrap();
     world.keys.replace(Credentials::new(boss.api_key, boss.secret_key));
