@@ -100,6 +100,15 @@ fn kind(command: &str) -> Option<&'static str> {
     })
 }
 
+/// Commands whose resource is made before its job begins, which the log shows too.
+const CREATED: [&str; 5] = [
+    "createFirewallRule",
+    "createEgressFirewallRule",
+    "createRoutingFirewallRule",
+    "createNetworkACL",
+    "createVPC",
+];
+
 impl Cloud {
     /// The account whose resources a call is about: that an administrator's call is scheduled shows in the tenant's log.
     pub(crate) fn concerned(&self, call: &Call) -> Key<Account> {
@@ -125,6 +134,9 @@ impl Cloud {
 
     /// A job began.
     pub(crate) fn log_begin(&mut self, job: Key<Job>) {
+        if CREATED.contains(&self.jobs[job].command.name) {
+            self.log(job, "Created", false);
+        }
         self.log(job, "Scheduled", false);
         self.log(job, "Started", false);
     }

@@ -164,3 +164,62 @@ async fn what_happens_to_an_access_list_shows_in_the_event_log_and_a_changed_rul
     world.done("alice", "deleteNetworkACLList", &[("id", &list)]).await;
     assert_eq!(newest(&world, "alice").await, of("DELETE"));
 }
+
+/// Type and state of every entry of the log, oldest first.
+async fn logged(world: &World, account: &str, kinds: &[&str]) -> Vec<String> {
+    let listed = world.get(account, "listEvents", &[]).await.body;
+    let entries = listed["event"].as_array().cloned().unwrap_or_default();
+    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    let own = entries.iter().filter(|entry| kinds.contains(&text(entry, "type").as_str()));
+    own.map(|entry| format!("{} {}", text(entry, "type"), text(entry, "state"))).collect()
+}
+
+#[tokio::test]
+async fn the_log_shows_rules_lists_and_vpcs_from_their_creation_to_their_end() {
+    let world = World::new();
+    let all = |kind: &str, created: bool| -> Vec<String> {
+        let states = ["Created", "Scheduled", "Started", "Completed"];
+        states.iter().skip(usize::from(!created)).map(|state| format!("{kind} {state}")).collect()
+    };
+    let network = world.network("alice", "net1").await;
+    let ip = world.get("alice", "associateIpAddress", &[("networkid", &network)]).await;
+    world.wait("alice", &ip).await;
+    let ip = ip.body["id"].as_str().unwrap().to_owned();
+    let rule = [("ipaddressid", ip.as_str()), ("protocol", "tcp"), ("startport", "22")];
+    let made = world.get("alice", "createFirewallRule", &rule).await;
+    world.wait("alice", &made).await;
+    world.done("alice", "deleteFirewallRule", &[("id", made.body["id"].as_str().unwrap())]).await;
+    let expected = [all("FIREWALL.OPEN", true), all("FIREWALL.CLOSE", false)].concat();
+    assert_eq!(logged(&world, "alice", &["FIREWALL.OPEN", "FIREWALL.CLOSE"]).await, expected);
+
+    let (zone, offering) =
+        (world.zone().await, world.id("listVPCOfferings", "vpcoffering", "Default VPC offering").await);
+    let wanted = [
+        ("name", "v"),
+        ("cidr", "10.1.0.0/16"),
+        ("zoneid", zone.as_str()),
+        ("vpcofferingid", offering.as_str()),
+    ];
+    let vpc = world.get("alice", "createVPC", &wanted).await;
+    world.wait("alice", &vpc).await;
+    let vpc = vpc.body["id"].as_str().unwrap().to_owned();
+    let list = world.get("alice", "createNetworkACLList", &[("name", "l"), ("vpcid", &vpc)]).await;
+    world.wait("alice", &list).await;
+    let list = list.body["id"].as_str().unwrap().to_owned();
+    let item = world.get("alice", "createNetworkACL", &[("aclid", &list), ("protocol", "all")]).await;
+    world.wait("alice", &item).await;
+    world.done("alice", "deleteNetworkACL", &[("id", item.body["id"].as_str().unwrap())]).await;
+    world.done("alice", "deleteNetworkACLList", &[("id", &list)]).await;
+    world.done("alice", "deleteVPC", &[("id", &vpc)]).await;
+    let kinds = [
+        ("VPC.CREATE", true),
+        ("NETWORK.ACL.CREATE", false),
+        ("NETWORK.ACL.ITEM.CREATE", true),
+        ("NETWORK.ACL.ITEM.DELETE", false),
+        ("NETWORK.ACL.DELETE", false),
+        ("VPC.DELETE", false),
+    ];
+    let expected: Vec<String> = kinds.iter().flat_map(|(kind, created)| all(kind, *created)).collect();
+    let names: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(logged(&world, "alice", &names).await, expected);
+}
