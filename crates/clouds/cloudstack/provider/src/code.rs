@@ -56,8 +56,8 @@ capstan_controller::codes! {
         "a failure domain is to be removed whose network has the endpoint of the cluster",
         "put the failure domain back into spec.failureDomains of the CloudStackCluster; to leave it, create another cluster and move the workloads";
     UNSUPPORTED = "E-CS-UNSUPPORTED", User,
-        "the manifest uses a feature that is not supported yet",
-        "use an isolated or shared network";
+        "the network offering in the manifest cannot serve a cluster",
+        "set network.offering of the failure domain to an offering that has what the message names, or leave it empty for the default";
 }
 
 #[cfg(test)]
