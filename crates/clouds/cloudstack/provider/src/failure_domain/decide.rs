@@ -7,12 +7,14 @@ use capstan_cloudstack_client::model::GuestType;
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::FAILURE_DOMAIN as FINALIZER;
 use capstan_cloudstack_types::v1beta3::{
-    CloudStackIsolatedNetwork, CloudStackIsolatedNetworkSpec, CloudStackIsolatedNetworkStatus,
+    CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackIsolatedNetworkSpec,
+    CloudStackIsolatedNetworkStatus,
 };
-use capstan_controller::{Effect, Look, Note, Wait};
+use capstan_controller::{Effect, Look, NoCall, Note, ObjectRef, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 use capstan_provider_kit::problem;
+use serde_json::json;
 
 use super::{FailureDomains, ZoneAndNetwork, evacuate, in_use};
 use crate::error::{CloudError, PATIENCE};
@@ -199,8 +201,21 @@ fn delete(look: &Look<FailureDomains>, decision: &mut Decision) {
     for group in look.seen.groups.iter().filter(|group| !group.metadata.is_deleting()) {
         decision.then(Effect::delete(&**group));
     }
+    let mut passed = None;
     for network in look.seen.networks.iter().filter(|network| !network.metadata.is_deleting()) {
-        decision.then(Effect::delete(&**network));
+        match look.seen.heirs.get(&network.metadata.uid) {
+            Some(heir) => {
+                decision.then(handover(network, heir));
+                passed = Some((network, heir));
+            }
+            None => {
+                decision.then(Effect::delete(&**network));
+            }
+        }
+    }
+    if let Some((network, heir)) = passed {
+        let what = format!("network {} passes to failure domain {}", network.spec.name, heir.spec.name);
+        return waiting(look, decision, reason::DELETING, what);
     }
     if let Some(network) = look.seen.networks.first() {
         let said = network.status.conditions.condition(condition::READY);
@@ -213,4 +228,17 @@ fn delete(look: &Look<FailureDomains>, decision: &mut Decision) {
         return waiting(look, decision, reason::DELETING, what);
     }
     decision.remove_finalizer(FINALIZER);
+}
+
+/// Has a network belong to another failure domain whose machines are on it: its address, rules and egress stay until the
+/// last failure domain goes.
+fn handover(network: &CloudStackIsolatedNetwork, heir: &CloudStackFailureDomain) -> Effect<NoCall> {
+    let mut owners = network.metadata.owner_references.clone();
+    owners.retain(|owner| owner.controller != Some(true));
+    owners.push(OwnerReference::controlled_by(heir));
+    let change = json!({
+        "metadata": {"ownerReferences": owners},
+        "spec": {"failureDomainName": heir.spec.name},
+    });
+    Effect::merge_guarded(ObjectRef::to(network), &network.metadata, change)
 }

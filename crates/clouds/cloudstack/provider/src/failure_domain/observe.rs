@@ -1,5 +1,6 @@
 //! What a decision about a CloudStackFailureDomain depends on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub struct Seen {
     pub members: Vec<Arc<Machine>>,
     /// Its network alone has the endpoint of the cluster, for the same case.
     pub has_endpoint: bool,
+    /// Another failure domain of the cluster that is on a network of its own, by the uid of the network, for the same case.
+    pub heirs: BTreeMap<String, Arc<CloudStackFailureDomain>>,
 }
 
 /// The cluster of something that carries its label.
@@ -100,6 +103,11 @@ pub(super) async fn observe(
             networks.iter().any(|own| own.metadata.uid == network.metadata.uid)
         };
         seen.has_endpoint = serving.peek().is_some() && serving.all(is_own);
+        for network in &networks {
+            if let Some(heir) = heir(object, network, cluster, view)? {
+                seen.heirs.insert(network.metadata.uid.clone(), heir);
+            }
+        }
     }
     Ok(Seen {
         owner,
@@ -110,6 +118,38 @@ pub(super) async fn observe(
         machines: machines.iter().map(|machine| machine.metadata.name.clone()).collect(),
         ..seen
     })
+}
+
+/// The failure domain that a network of this one passes to: one that stays and has its machines on that network.
+fn heir(
+    object: &CloudStackFailureDomain,
+    network: &CloudStackIsolatedNetwork,
+    cluster: &str,
+    view: &View,
+) -> Result<Option<Arc<CloudStackFailureDomain>>, ObserveError> {
+    let namespace = &object.metadata.namespace;
+    let domains = view.labelled::<CloudStackFailureDomain>(namespace, label::CLUSTER_NAME, cluster)?;
+    let is_heir = |other: &Arc<CloudStackFailureDomain>| {
+        let (zone, wanted) = (&other.spec.zone, &other.spec.zone.network);
+        let same = match wanted.id.is_empty() {
+            true => wanted.name == network.spec.name,
+            false => wanted.id == network.spec.id,
+        };
+        other.metadata.uid != object.metadata.uid
+            && !other.metadata.is_deleting()
+            && zone.id == object.spec.zone.id
+            && same
+    };
+    let mut heirs: Vec<_> = domains.into_iter().filter(is_heir).collect();
+    heirs.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    for heir in heirs {
+        // One with an object of its own for the network needs no other.
+        let own = view.owned_by::<CloudStackIsolatedNetwork>(&heir.metadata.uid)?;
+        if own.iter().all(|own| own.spec.id != network.spec.id) {
+            return Ok(Some(heir));
+        }
+    }
+    Ok(None)
 }
 
 /// A machine in the failure domain, with its Machine and the MachineSet that would put its replacement there again.

@@ -8,8 +8,8 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, Vpc,
 };
-use capstan_controller::{Decision, Look};
-use capstan_object::{Conditions, ObjectMeta};
+use capstan_controller::{Decision, Effect, Look, Patch};
+use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 use capstan_provider_kit::testing::{effects, now};
 use serde_json::json;
 
@@ -133,4 +133,27 @@ fn on_deletion_machines_go_first_then_the_network_then_the_finalizer() {
     let decision = decided(deleted(), emptied);
     assert!(effects(&decision)[0].starts_with("delete") && !decision.object.metadata.finalizers.is_empty());
     assert!(decided(deleted(), seen(None)).object.metadata.finalizers.is_empty());
+}
+
+#[test]
+fn a_network_that_another_failure_domain_uses_passes_to_it() {
+    let mut deleted = object();
+    deleted.metadata.deletion_timestamp = Some(now().into());
+    let mut network = (*own_network(true)).clone();
+    network.metadata.uid = "nu".to_owned();
+    network.metadata.resource_version = "7".to_owned();
+    network.metadata.owner_references.push(OwnerReference::controlled_by(&deleted));
+    let mut heir = object();
+    (heir.metadata.name, heir.metadata.uid) = ("fd-b".to_owned(), "bu".to_owned());
+    heir.spec.name = "b".to_owned();
+    let heirs = [("nu".to_owned(), Arc::new(heir))].into();
+    let seen = Seen { networks: vec![Arc::new(network)], heirs, ..seen(None) };
+    let decision = decided(deleted, seen);
+    let [planned] = decision.effects.as_slice() else { panic!("{:?}", effects(&decision)) };
+    let Effect::Patch { patch: Patch::Merge(change), .. } = &planned.effect else { panic!("a merge") };
+    assert_eq!(change["metadata"]["resourceVersion"], "7");
+    let owners = change["metadata"]["ownerReferences"].as_array().expect("owners");
+    assert_eq!((owners.len(), &owners[0]["uid"]), (1, &json!("bu")));
+    assert_eq!(change["spec"], json!({"failureDomainName": "b"}));
+    assert!(!decision.object.metadata.finalizers.is_empty(), "it is still its own");
 }

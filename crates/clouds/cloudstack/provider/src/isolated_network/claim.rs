@@ -158,6 +158,14 @@ pub(super) fn is_shared(network: &Network, identity: &Identity, neighbours: &[Ne
         || neighbours.iter().any(|other| !other.deleting)
 }
 
+/// Objects about the same network that belong to the same cluster and stay: what they use in the cloud carries our tags.
+pub(super) fn staying<'a>(
+    neighbours: &'a [Neighbour],
+    identity: &'a Identity,
+) -> impl Iterator<Item = &'a Neighbour> {
+    neighbours.iter().filter(|other| !other.deleting && other.tags.iter().any(|tag| identity.has(tag)))
+}
+
 /// Who else has an address, if somebody has.
 pub(super) fn holder(
     address: &PublicIpAddress,

@@ -14,7 +14,7 @@ use capstan_object::Conditions;
 use capstan_provider_kit::retry::{FailedTry as Refusal, Pauses};
 use jiff::SignedDuration;
 
-use super::claim::{Identity, is_claimed, is_shared};
+use super::claim::{Identity, is_claimed, is_shared, staying};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, routed, vpc};
@@ -66,9 +66,11 @@ pub(super) fn delete(
         return delete_network(look, observed, id, decision);
     }
     let mut calls = undo(look, observed, (network, &made), &identity, others);
-    calls.extend(vpc::given_up(look, observed, &made, cluster, true));
+    if staying(neighbours, &identity).next().is_none() {
+        calls.extend(vpc::given_up(look, observed, &made, cluster, true));
+    }
     let keep = keeps_balancers(cluster);
-    if !keep {
+    if !keep && staying(neighbours, &identity).next().is_none() {
         calls.extend(unbalanced(look, observed, cluster));
     }
     if !calls.is_empty() {
@@ -178,7 +180,8 @@ fn kept(look: &Look<IsolatedNetworks>, observed: &ObservedNetwork) -> Vec<String
     shown.collect()
 }
 
-/// What was made in a network that stays. Tags go last: while ours is there, others leave us what is shared.
+/// What was made in a network that stays, but what another object of the cluster uses. Tags go last: while ours is there,
+/// others leave us what is shared.
 fn undo(
     look: &Look<IsolatedNetworks>,
     observed: &ObservedNetwork,
@@ -189,18 +192,27 @@ fn undo(
     let status = &look.object.status;
     let mut calls = Vec::new();
     // CAPC recorded its rule in the status and gave it a name, but did not delete it.
+    let staying = || staying(&look.seen.neighbours, identity);
+    let is_used =
+        |address: Option<&str>| address.is_some_and(|id| staying().any(|other| other.address == id));
     let ours = |rule: &&LoadBalancerRule| {
+        if is_used(rule.publicipid.as_ref().map(|id| id.as_str())) {
+            return false;
+        }
         let recorded = status.load_balancer_rule_id == rule.id.as_str() && rule.name.as_deref() == Some(RULE);
         recorded || made.rule.as_deref() == Some(rule.id.as_str())
     };
     calls.extend(
         observed.rules.iter().filter(ours).map(|rule| NetworkCall::Unbalance { rule: rule.id.to_string() }),
     );
-    let opened = observed.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
+    let opened = observed.openings.iter().filter(|rule| {
+        let used = is_used(rule.ipaddressid.as_ref().map(|id| id.as_str()));
+        made.openings.contains(rule.id.as_str()) && !used
+    });
     let routed = routed::is_routed(network);
     calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string(), routed }));
     calls.extend(exit(observed, network, made, shared));
-    for address in observed.addresses.iter() {
+    for address in observed.addresses.iter().filter(|address| !is_used(Some(address.id.as_str()))) {
         let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
         let by_us = made.address.as_deref() == Some(address.id.as_str());
         // CAPC never tags an address with its cluster.
@@ -217,10 +229,12 @@ fn undo(
         let untag = |tag: &Tag| NetworkCall::Untag { id: id.clone(), address: true, tag: tag.key.clone() };
         calls.extend(own.map(untag));
     }
-    let id = network.id.to_string();
-    let own = network.tags.iter().filter(|tag| identity.has(&tag.key));
-    let untag = |tag: &Tag| NetworkCall::Untag { id: id.clone(), address: false, tag: tag.key.clone() };
-    calls.extend(own.map(untag));
+    if staying().next().is_none() {
+        let id = network.id.to_string();
+        let own = network.tags.iter().filter(|tag| identity.has(&tag.key));
+        let untag = |tag: &Tag| NetworkCall::Untag { id: id.clone(), address: false, tag: tag.key.clone() };
+        calls.extend(own.map(untag));
+    }
     calls
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use capstan_capi_types::core::{Machine, label};
-use capstan_cloudstack_client::commands::ListKubernetesClusters;
+use capstan_cloudstack_client::commands::{ListEgressFirewallRules, ListKubernetesClusters, ListNetworks};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackMachine,
 };
@@ -158,6 +158,66 @@ fn a_failure_domain_whose_network_has_the_endpoint_is_not_removed() {
     let shape = Shape { control_plane: 3, workers: 2, domains: 2, ..Shape::EXAMPLE };
     let acts = [Create, Check(the_endpoint_stays), ScaleWorkers(3), Delete];
     goes_well(&Script { shape, bare: true, ..Script::of(&acts) }.expunging_soon());
+}
+
+/// The second and the third failure domain are in one zone and on one network, which is not that of the endpoint.
+fn two_on_a_network(body: &mut Value) {
+    if body["kind"] == "CloudStackCluster" {
+        let second = body["spec"]["failureDomains"][1]["zone"].clone();
+        body["spec"]["failureDomains"][2]["zone"] = second;
+    }
+}
+
+/// Rules, egress rules and networks of the tenant, and machines with their networks.
+async fn shared_things(cloud: &Cloud) -> Result<[usize; 3], Violation> {
+    let tenant = cloud.client("capstan");
+    let networks = tenant.list(&ListNetworks::default()).await.map_err(failed)?;
+    let mut exits = 0;
+    for network in &networks {
+        let question = ListEgressFirewallRules { networkid: Some(network.id.clone()), ..Default::default() };
+        exits += tenant.list(&question).await.map_err(failed)?.len();
+    }
+    Ok([networks.len(), exits, cloud.names("loadbalancerrule").len()])
+}
+
+/// The failure domain that owns the network goes, the other stays, and with it everything on the network.
+fn the_owner_of_the_network_leaves<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let before = shared_things(cloud).await?;
+        if before != [2, 2, 2] {
+            return Err(wrong(format!("networks, egress rules and rules are {before:?}")));
+        }
+        let shared = |world: &World<'_>| -> Result<Value, Violation> {
+            let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
+            let mut others = networks.into_iter().filter(|it| it["spec"]["failureDomainName"] != "fd-1");
+            others.next().ok_or_else(|| wrong("the network is gone"))
+        };
+        let owner = shared(world)?["spec"]["failureDomainName"].clone();
+        let all: Vec<Value> =
+            cluster(world)?["spec"]["failureDomains"].as_array().cloned().unwrap_or_default();
+        let left: Vec<&Value> = all.iter().filter(|domain| domain["name"] != owner).collect();
+        names(world, &left).await?;
+        world.run_until_idle().await?;
+        world.pass(Duration::from_secs(3600)).await?;
+        let network = shared(world)?;
+        let after = shared_things(cloud).await?;
+        if after != before || network["spec"]["failureDomainName"] == owner {
+            return Err(wrong(format!("{before:?} became {after:?}, and the network is {network}")));
+        }
+        let machines = world.objects()?.list(&KindName::of::<Machine>());
+        match machines.iter().filter(|machine| machine["status"]["phase"] == "Running").count() {
+            5 => Ok(()),
+            running => Err(wrong(format!("{running} of {} Machines run", machines.len()))),
+        }
+    })
+}
+
+#[test]
+fn a_network_of_two_failure_domains_goes_with_the_last_of_them() {
+    let shape = Shape { control_plane: 1, workers: 4, domains: 3, ..Shape::EXAMPLE };
+    let acts = [Create, Check(the_owner_of_the_network_leaves), Delete];
+    let change = Some(two_on_a_network as fn(&mut Value));
+    goes_well(&Script { shape, bare: true, change, ..Script::of(&acts) }.expunging_soon());
 }
 
 fn the_endpoint_is_unnamed<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {

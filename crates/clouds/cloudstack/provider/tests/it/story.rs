@@ -1,5 +1,6 @@
 //! The lifecycle of a cluster on CloudStack, act by act.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, label};
 use capstan_cloudstack_client::commands::DestroyVirtualMachine;
 use capstan_cloudstack_provider::Clouds;
-use capstan_cloudstack_types::v1beta3::{CloudStackIsolatedNetwork, CloudStackMachine};
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine};
 use capstan_cloudstack_types::{admission, conversion, definitions};
 use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
 use capstan_guest::vm::Phase;
@@ -270,7 +271,16 @@ pub fn all_is_well(shape: Shape, bare: bool, world: &World<'_>, cloud: &Cloud) -
     // Machines on a shared or routed network have an endpoint of their own making.
     let networks = objects.list(&KindName::of::<CloudStackIsolatedNetwork>());
     let balanced = networks.iter().any(|network| network["status"]["publicIPID"].is_string());
-    let expected = if balanced { shape.domains } else { 0 };
+    // Failure domains of one zone may share a network.
+    let key = Key::new(NAMESPACE, NAME);
+    let manifest = objects.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
+    let domains = manifest["spec"]["failureDomains"].as_array().into_iter().flatten();
+    let places = domains.map(|domain| {
+        let zone = &domain["zone"];
+        format!("{} {}", zone["name"], zone["network"]["name"])
+    });
+    let places = places.collect::<BTreeSet<_>>().len();
+    let expected = if balanced { places } else { 0 };
     match rules.len() == expected && rules.iter().all(|rule| rule == "Kubernetes_API_Server") {
         true => Ok(()),
         false => Err(wrong(format!("rules {rules:?}"))),

@@ -45,6 +45,38 @@ fn what_lets_packets_out_of_a_network_that_was_there_goes_with_its_last_cluster(
 }
 
 #[test]
+fn what_another_failure_domain_of_the_cluster_uses_stays() {
+    let observed = || ObservedNetwork {
+        network: Some(ours(BOTH)),
+        addresses: vec![address("192.0.2.1", true, &[]), address(IP, false, BOTH)],
+        rules: vec![rule(IP)],
+        openings: vec![opening("f1", IP, "10.0.0.0/8")],
+        ..ObservedNetwork::default()
+    };
+    let mut deleted = object();
+    deleted.metadata.deletion_timestamp = Some(now().into());
+    let openings = ["f1".to_owned()].into();
+    let (rule, address) = (Some("r1".to_owned()), Some(format!("id-{IP}")));
+    Made { rule, address, openings, ..Made::default() }.put(&mut deleted.metadata);
+    let other = |address: &str, deleting: bool| {
+        let tags = ["capc_cluster_cu".to_owned()].into();
+        Neighbour { tags, address: address.to_owned(), deleting, ..Neighbour::default() }
+    };
+    let (id, release) = (format!("id-{IP}"), format!("release-address id-{IP}"));
+    let own = ["delete-rule r1", "delete-opening f1", release.as_str()];
+    let rows: [(&str, Neighbour, &[&str]); 3] = [
+        ("it is on the same address", other(&id, false), &[]),
+        ("it has an address of its own", other("id-2", false), &own),
+        ("it goes too", other(&id, true), &["delete-network n1"]),
+    ];
+    for (says, neighbour, wanted) in rows {
+        let mut beside = look(deleted.clone(), cluster(), observed());
+        beside.seen.neighbours.push(neighbour);
+        assert_eq!(calls(&decide(&beside)), wanted, "{says}");
+    }
+}
+
+#[test]
 fn tags_of_the_uid_before_a_move_are_our_own() {
     let mut moved = object();
     moved.metadata.deletion_timestamp = Some(now().into());
