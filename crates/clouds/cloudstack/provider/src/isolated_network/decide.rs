@@ -25,7 +25,7 @@ use super::{
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
-use crate::error::CloudError;
+use crate::error::{CloudError, PATIENCE};
 
 pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
 
@@ -305,6 +305,13 @@ fn create(
 ) {
     let Some(domain) = &look.seen.domain else { return };
     if let Some(wanted) = vpc::wanted(&look.object) {
+        if let Some(first) = &look.seen.ordered_first {
+            decision.again_in(PATIENCE);
+            let vpc = if wanted.name.is_empty() { &wanted.id } else { &wanted.name };
+            let what =
+                format!("CloudStackIsolatedNetwork {first}, another tier of VPC {vpc}, is ordered first");
+            return waiting(look, decision, "WaitingForVPC", &what);
+        }
         let Some(vpc) = &observed.vpc else {
             return match VpcOrder::of(wanted, domain, cluster, observed) {
                 Ok(order) => {

@@ -8,10 +8,13 @@ use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
 use capstan_controller::{Look, ObserveError, Outcome};
+use capstan_provider_kit::retry::{FailedTry, ORDERS};
+use jiff::Timestamp;
 
 use super::claim::{Identity, owns};
 use super::observe::free;
 use super::{IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, routed, vpc};
+use crate::annotation;
 use crate::clouds::Access;
 use crate::code;
 use crate::error::CloudError;
@@ -81,6 +84,12 @@ pub(super) fn next(
     let own = network.vpcid.is_none() && owns(network, &Made::of(&object.metadata), &identity);
     let comes_along = own && observed.free.is_none() && !observed.addresses.is_empty() && host.is_none();
     (!comes_along && !observed.addresses.iter().any(has)).then_some(Next::Address)
+}
+
+/// CloudStack refused the order of the network or its VPC a moment ago.
+pub(super) fn is_paused(object: &CloudStackIsolatedNetwork, now: Timestamp) -> bool {
+    let refused = FailedTry::of(&object.metadata, annotation::ORDER_REFUSED);
+    refused.is_some_and(|refused| now < refused.next(ORDERS))
 }
 
 /// Whether the zone has no free address, if an order was refused for that a while ago. To ask before every order would

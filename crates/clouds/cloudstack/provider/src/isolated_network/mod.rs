@@ -32,6 +32,7 @@ mod routed;
 #[cfg(test)]
 mod tests;
 mod vpc;
+mod vpc_turn;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,17 +67,21 @@ use observe::{Ledger, Record};
 pub use order::NetworkOrder;
 pub use vpc::VpcOrder;
 pub(crate) use vpc::is_ours as is_our_vpc;
+use vpc_turn::{Turn, Turns};
 
 /// Name of the rule for the API server.
 pub(crate) const RULE: &str = "Kubernetes_API_Server";
 
 /// CloudStackIsolatedNetworks by the id of the network.
 const BY_NETWORK: &str = "network";
+/// CloudStackIsolatedNetworks by the name and the id of their VPC.
+const BY_VPC: &str = "vpc";
 
 /// The controller of CloudStackIsolatedNetworks.
 pub struct IsolatedNetworks {
     clouds: Clouds,
     ledger: Ledger,
+    turns: Turns,
 }
 
 /// What was seen beside the CloudStackIsolatedNetwork.
@@ -89,6 +94,10 @@ pub struct Seen {
     pub elsewhere: bool,
     /// Other objects about the same network in CloudStack; read with what is observed.
     pub neighbours: Vec<Neighbour>,
+    /// The network that is ordered before this one, as both become tiers of one VPC.
+    pub ordered_first: Option<Key>,
+    /// Another network is or becomes a tier of the same VPC. Read where this one is deleted.
+    pub vpc_shared: bool,
     /// The cluster fell ill after everything was there.
     pub ill: bool,
     /// Time until the account is polled again for changes.
@@ -104,7 +113,7 @@ pub struct Seen {
 impl IsolatedNetworks {
     /// A controller of networks in these clouds.
     pub fn new(clouds: Clouds) -> Self {
-        Self { clouds, ledger: Ledger::default() }
+        Self { clouds, ledger: Ledger::default(), turns: Turns::default() }
     }
 }
 
@@ -119,6 +128,8 @@ impl Controller for IsolatedNetworks {
         watches.index::<CloudStackIsolatedNetwork>(BY_NETWORK, |network| {
             Some(network.spec.id.clone()).filter(|id| !id.is_empty()).into_iter().collect()
         });
+        watches.index::<CloudStackIsolatedNetwork>(BY_VPC, vpc_turn::references);
+        watches.related::<CloudStackIsolatedNetwork>(vpc_turn::waiting_for);
         watches.related::<CloudStackFailureDomain>(|change, caches| {
             let zone = |domain: &Arc<CloudStackFailureDomain>| domain.spec.zone.id.clone();
             if change.old.as_ref().map(zone) == change.new.as_ref().map(zone) {
@@ -184,6 +195,10 @@ impl Controller for IsolatedNetworks {
             return Ok(seen);
         }
         seen.elsewhere = is_elsewhere(object, cluster, view)?;
+        let turn = self.turns.take(object, &domain.spec.zone.id, view)?;
+        if let Some(Turn::Own { fresh: true }) = turn {
+            self.ledger.forget(&object.key());
+        }
         let record = Record { object, cluster, elsewhere: seen.elsewhere };
         let unsettled = ill || decide::must_ask(object, cluster) || self.ledger.has_drifted(&object.key());
         let access = self.clouds.access(&domain.spec, view).await;
@@ -199,16 +214,28 @@ impl Controller for IsolatedNetworks {
             },
             Err(cause) => Err(cause.clone()),
         };
-        if let (Ok(access), Ok(observed)) = (&access, &observed)
+        let mut able = false;
+        if let Some(Turn::Of(first)) = turn {
+            // What it orders makes this stale.
+            self.ledger.forget(&object.key());
+            seen.ordered_first = Some(first);
+        } else if let (Ok(access), Ok(observed)) = (&access, &observed)
             && let Some(next) = limits::next(object, domain, cluster, observed)
         {
             let (needed, taken) = next.amounts();
-            seen.headroom = Some(access.headroom(&next.key(object), &needed, &taken).await);
+            let headroom = access.headroom(&next.key(object), &needed, &taken).await;
+            able = headroom.refuses(&needed).is_none() && !limits::is_paused(object, view.now());
+            seen.headroom = Some(headroom);
             seen.no_address = limits::no_address(object, domain, access).await?;
+        }
+        // Who cannot order holds nobody up.
+        if !able || seen.no_address {
+            self.turns.release(&object.key());
         }
         if let Ok(ObservedNetwork { network: Some(network), .. }) = &observed {
             seen.neighbours = neighbours(object, network.id.as_str(), view)?;
         }
+        seen.vpc_shared = object.metadata.is_deleting() && vpc_turn::is_vpc_shared(object, view)?;
         seen.observed = Some(observed);
         Ok(seen)
     }
@@ -274,6 +301,7 @@ impl Controller for IsolatedNetworks {
     }
 
     fn gone(&self, key: &Key) {
+        self.turns.release(key);
         self.ledger.drop_object(key);
     }
 }

@@ -233,7 +233,8 @@ pub(super) fn given_up(
     let own = made.vpc.as_deref() == Some(&id)
         || tag_of(vpc.displaytext.as_deref()).is_some_and(|tag| identity.has(tag))
         || is_ours(vpc) && identity.is_on(&vpc.tags);
-    if own && !tier_stays && vpc.network.is_empty() && others(vpc, &identity).next().is_none() {
+    let shared = look.seen.vpc_shared || others(vpc, &identity).next().is_some();
+    if own && !tier_stays && vpc.network.is_empty() && !shared {
         return vec![NetworkCall::DeleteVpc { vpc: id }];
     }
     let tags = vpc.tags.iter().filter(|tag| identity.has(&tag.key));

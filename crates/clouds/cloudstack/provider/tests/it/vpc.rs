@@ -10,14 +10,17 @@ use capstan_cloudstack_client::commands::{
 use capstan_cloudstack_client::model::Vpc;
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
 use capstan_controller::KindName;
-use capstan_harness::{Violation, World, run};
+use capstan_harness::{Fault, Violation, World, run};
+use capstan_sim_cloudstack::Fault as CloudFault;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::sites::{VPC, a_tier_is_there, in_a_vpc};
+use crate::stories::first;
 use crate::story::Act::{Check, Create, Delete, During, ScaleWorkers};
 use crate::story::CheckResult;
-use crate::story::{Script, failed};
+use crate::story::{self, Script, failed};
 use crate::takeover::command;
 
 fn wrong(what: impl Into<String>) -> Violation {
@@ -104,7 +107,7 @@ fn a_vpc_that_cannot_be_made_is_reported_with_the_field_to_correct() {
     fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
         Box::pin(async move {
             let story = Script { bare: true, change: Some(without_cidr), ..Script::of(&[]) };
-            crate::story::create(world, cloud, crate::manifests::Shape::EXAMPLE, &story).await?;
+            crate::story::create(world, cloud, Shape::EXAMPLE, &story).await?;
             world.run_until_idle().await?;
             let domains = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
             crate::failures::says(&domains[0], &["cidr in network.vpc of failure domain fd-1"])?;
@@ -192,4 +195,104 @@ fn an_access_list_of_somebody_is_never_changed_and_what_it_lacks_is_named() {
         Check(the_list_is_its_owners),
     ];
     goes_well(&Script { bare: true, ..Script::of(&acts) }.expunging_soon());
+}
+
+/// Both failure domains are in one zone, each with a tier of one VPC that does not exist yet.
+fn two_tiers(body: &mut Value) {
+    if body["kind"] == "CloudStackCluster" {
+        for domain in body["spec"]["failureDomains"].as_array_mut().into_iter().flatten() {
+            domain["zone"]["name"] = "zone-1".into();
+            domain["zone"]["network"]["vpc"] = json!({"name": VPC, "cidr": "10.20.0.0/16"});
+        }
+    }
+}
+
+/// What a list of VPCs shows is old when it arrives: tiers that look at the same time see no VPC.
+fn lists_are_slow<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let slow = CloudFault::Slow { command: "listVPCs".to_owned(), milliseconds: 3000, times: None };
+        cloud.simulator.inject(slow).map_err(failed)
+    })
+}
+
+/// There is one VPC, which was ordered once, with as many tiers, which were ordered once each.
+async fn one_vpc_has(cloud: &Cloud, tiers: usize) -> Result<(), Violation> {
+    let vpcs = vpcs(cloud).await?;
+    let networks = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
+    let calls = cloud.calls();
+    let ordered = |command: &str| calls.get(command).copied().unwrap_or_default();
+    let orders = (ordered("createVPC"), usize::try_from(ordered("createNetwork")).unwrap_or_default());
+    let [vpc] = vpcs.as_slice() else { return Err(wrong(format!("{orders:?} orders made VPCs {vpcs:?}"))) };
+    let inside = networks.iter().filter(|network| network.vpcid.as_ref() == Some(&vpc.id)).count();
+    match (inside, orders) == (tiers, (1, tiers)) {
+        true => Ok(()),
+        false => Err(wrong(format!("{orders:?} orders made {networks:?}"))),
+    }
+}
+
+fn one_vpc_has_both<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(one_vpc_has(cloud, 2))
+}
+
+#[test]
+fn two_failure_domains_on_tiers_of_one_new_vpc_order_it_once_whatever_the_order_of_events() {
+    let shape = Shape { domains: 2, ..Shape::EXAMPLE };
+    let acts = [Check(lists_are_slow), Create, Check(one_vpc_has_both), Delete];
+    let story = Script { shape, bare: true, change: Some(two_tiers), ..Script::of(&acts) }.expunging_soon();
+    for seed in 1..=2 {
+        let report = run(&story, seed, &[]);
+        assert!(report.violation.is_none(), "seed {seed}: {}", report.transcript());
+    }
+}
+
+#[test]
+fn two_clusters_on_tiers_of_one_new_vpc_order_it_once_and_the_last_takes_it_along() {
+    const SECOND: &str = "second";
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let story = Script { bare: true, change: Some(in_a_vpc), ..Script::of(&[]) };
+            lists_are_slow(world, cloud).await?;
+            crate::story::create(world, cloud, Shape::EXAMPLE, &story).await?;
+            for (kind, mut body) in manifests::renamed(Shape::EXAMPLE, SECOND) {
+                in_a_vpc(&mut body);
+                world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
+            }
+            world.run_until_idle().await?;
+            one_vpc_has(cloud, 2).await?;
+            story::delete_cluster(world, cloud, NAME).await?;
+            if vpcs(cloud).await?.len() != 1 {
+                return Err(wrong("the VPC went with the first cluster"));
+            }
+            story::delete_cluster(world, cloud, SECOND).await?;
+            match cloud.simulator.leaks(Some("capstan")) {
+                left if left.is_empty() => Ok(()),
+                left => Err(Violation::new("L3", format!("left: {left:?}"))),
+            }
+        })
+    }
+    goes_well(&Script { mishap_at_end: Some(play), ..Script::of(&[]) }.expunging_soon());
+}
+
+/// The process dies, or an answer is lost, around the order of the VPC.
+#[test]
+fn the_vpc_of_two_tiers_is_ordered_once_though_the_process_dies() {
+    let shape = Shape { domains: 2, ..Shape::EXAMPLE };
+    let acts = [Check(lists_are_slow), Create, Check(one_vpc_is_left), Delete];
+    let story = Script { shape, bare: true, change: Some(two_tiers), ..Script::of(&acts) }.expunging_soon();
+    let reference = run(&story, 1, &[]);
+    assert!(reference.violation.is_none(), "{}", reference.transcript());
+    let order = first(&reference.trace.text(), "create-vpc");
+    for fault in [Fault::CrashAfter(order), Fault::LoseReply(order)] {
+        let report = run(&story, 1, &[fault]);
+        assert!(report.violation.is_none(), "{}", report.transcript());
+    }
+}
+
+fn one_vpc_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        match vpcs(cloud).await?.as_slice() {
+            [vpc] if vpc.network.len() == 2 => Ok(()),
+            other => Err(wrong(format!("VPCs {other:?}"))),
+        }
+    })
 }

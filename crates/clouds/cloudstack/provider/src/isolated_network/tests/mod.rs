@@ -12,7 +12,7 @@ use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
 use capstan_controller::{Concluded, Effect, Failure, Intent, Look, Resolution};
-use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
+use capstan_object::{Condition, ConditionStatus, Conditions, Key, ObjectMeta};
 use capstan_provider_kit::testing::{effects as calls, now};
 use jiff::SignedDuration;
 use serde::de::DeserializeOwned;
@@ -502,6 +502,27 @@ fn a_network_that_was_refused_is_ordered_again_after_a_pause_that_outlives_the_p
     let there = ObservedNetwork { network: Some(ours(&[])), ..ObservedNetwork::default() };
     let found = decide(&look(known, cluster(), there));
     assert!(!found.object.metadata.annotations.contains_key(annotation::ORDER_REFUSED));
+}
+
+#[test]
+fn a_tier_waits_for_the_one_that_is_ordered_first() {
+    let mut tier = object();
+    tier.spec.vpc = Some(capstan_cloudstack_types::v1beta3::Vpc {
+        name: "clouds".to_owned(),
+        cidr: "10.1.0.0/16".to_owned(),
+        ..Default::default()
+    });
+    let offering = json!({"id": "v1", "name": "Default VPC offering"});
+    let observed = ObservedNetwork { vpc_offerings: Arc::new(vec![read(offering)]), ..absent() };
+    let first = look(tier, cluster(), observed);
+    assert_eq!(calls(&decide(&first)), ["create-vpc clouds"]);
+    let mut second = first;
+    second.seen.ordered_first = Some(Key::new("ns", "c-other"));
+    let waiting = decide(&second);
+    let ready = waiting.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert!(waiting.effects.is_empty() && waiting.look_again.is_some());
+    assert_eq!(ready.reason, "WaitingForVPC");
+    assert!(ready.message.contains("ns/c-other, another tier of VPC clouds"), "{}", ready.message);
 }
 
 #[test]
