@@ -100,6 +100,8 @@ pub mod annotation {
     pub const ORDERS: &str = "capstan.dev/cloudstack-orders";
     /// On CloudStackMachines, CloudStackIsolatedNetworks and CloudStackAffinityGroups: the last order that CloudStack refused.
     pub const ORDER_REFUSED: &str = "capstan.dev/cloudstack-order-refused";
+    /// On CloudStackIsolatedNetworks: the last refusals of orders for what is on the network, by order.
+    pub const SETUP_REFUSED: &str = "capstan.dev/cloudstack-setup-refused";
     /// On CloudStackMachines: the last deployment that failed.
     pub const DEPLOY_FAILED: &str = "capstan.dev/cloudstack-deploy-failed";
 }

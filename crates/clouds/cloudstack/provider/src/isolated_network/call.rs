@@ -217,7 +217,7 @@ impl NetworkCall {
     }
 
     /// It makes something that may still appear.
-    fn makes(&self) -> bool {
+    pub(super) fn makes(&self) -> bool {
         matches!(
             self,
             Self::Create { .. }

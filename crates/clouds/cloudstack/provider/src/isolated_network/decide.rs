@@ -21,7 +21,8 @@ use super::hints::Hints;
 use super::limits;
 use super::mark::{self, is_ours};
 use super::{
-    IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, routed, vpc,
+    IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, refused, routed,
+    vpc,
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
@@ -161,6 +162,18 @@ fn waiting(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str,
     ready(look, decision, ConditionState::new(False, reason, what));
 }
 
+/// Why a call failed, and what to do about it.
+pub(super) fn failure_text(failure: &Failure<NetworkCall>) -> String {
+    match &failure.call {
+        Some(NetworkCall::Associate { address: Some(address), .. }) => format!(
+            "{}; if spec.controlPlaneEndpoint.host asks for {address}: free it, choose another, or leave it empty to \
+             have one chosen",
+            failure.error
+        ),
+        _ => failure.error.to_string(),
+    }
+}
+
 /// Asks for calls, and says so or what became of the last try.
 pub(super) fn ask(
     look: &Look<IsolatedNetworks>,
@@ -172,14 +185,7 @@ pub(super) fn ask(
     let failed = |failure: &&Failure<NetworkCall>| calls.iter().any(|it| it.summary() == failure.effect);
     let failure = look.failures.iter().find(failed);
     let message = match failure {
-        Some(failure) => match &failure.call {
-            Some(NetworkCall::Associate { address: Some(address), .. }) => format!(
-                "{}; if spec.controlPlaneEndpoint.host asks for {address}: free it, choose another, or leave it empty to \
-                 have one chosen",
-                failure.error
-            ),
-            _ => failure.error.to_string(),
-        },
+        Some(failure) => failure_text(failure),
         None => calls.iter().map(Call::summary).collect::<Vec<_>>().join(", "),
     };
     ready(look, decision, ConditionState::new(False, reason, message));
@@ -253,8 +259,9 @@ fn keep(
         return refuse(look, decision, &cause);
     }
     if !calls.is_empty() {
-        return ask(look, decision, "SettingUp", calls);
+        return refused::ask_paced(look, decision, "SettingUp", calls);
     }
+    refused::forget(&mut decision.object.metadata);
     decision.object.metadata.annotations.insert(SETTLED_WITH.to_owned(), allowed(cluster).join(","));
     let status = &mut decision.object.status;
     status.ready = true;

@@ -28,6 +28,7 @@ mod make;
 mod mark;
 mod observe;
 mod order;
+mod refused;
 mod routed;
 #[cfg(test)]
 mod tests;

@@ -505,6 +505,62 @@ fn a_network_that_was_refused_is_ordered_again_after_a_pause_that_outlives_the_p
 }
 
 #[test]
+fn refused_orders_for_what_is_on_a_network_pause_each_for_itself_and_pauses_outlive_the_process() {
+    let fresh = || ObservedNetwork { network: Some(ours(BOTH)), ..ObservedNetwork::default() };
+    let bare = || ObservedNetwork { addresses: vec![address(IP, true, &[])], ..fresh() };
+    let narrow = || {
+        let mut cluster = cluster();
+        cluster.metadata.annotations.insert(annotation::ALLOWED_CIDRS.to_owned(), "10.0.0.0/8".to_owned());
+        cluster
+    };
+    let closed = || ObservedNetwork { rules: vec![rule(IP)], exits: vec![exit()], ..bare() };
+    let rows = [
+        ("take-address for n1", cluster(), ObservedNetwork { exits: vec![exit()], ..fresh() }),
+        ("let-out n1", cluster(), ObservedNetwork { rules: vec![rule(IP)], ..bare() }),
+        ("create-rule id-192.0.2.7 6443", cluster(), ObservedNetwork { exits: vec![exit()], ..bare() }),
+        ("let-in 10.0.0.0/8 to id-192.0.2.7 6443", narrow(), closed()),
+    ];
+    for (order, cluster, observed) in rows {
+        let mut known = object();
+        known.status.load_balancer_rule_id = "r1".to_owned();
+        // A look of a process that has just begun remembers nothing but what the object says.
+        let at = |object: &CloudStackIsolatedNetwork, seconds: i64| {
+            let mut look = look(object.clone(), cluster.clone(), observed.clone());
+            look.now = now() + SignedDuration::from_secs(seconds);
+            look
+        };
+        for (sent, next) in [(0, 30), (30, 90), (90, 210)] {
+            let mut refused = at(&known, sent);
+            let decided = decide(&refused);
+            let planned = decided.effects.iter().find(|planned| planned.effect.summary() == order);
+            let planned = planned.unwrap_or_else(|| panic!("{order}: {:?}", calls(&decided)));
+            let Effect::Call(call) = &planned.effect else { panic!("{order} is a call") };
+            let error = capstan_controller::Error { code: crate::code::REFUSED, message: "no".to_owned() };
+            let call = Some(call.clone());
+            let effect = order.to_owned();
+            refused.failures.push(Failure { effect, call, error, since: now(), attempts: 1 });
+            known = decide(&refused).object;
+            let paused = decide(&at(&known, next - 1));
+            assert!(!calls(&paused).contains(&order.to_owned()), "{order} at {next}: {:?}", calls(&paused));
+            let ready = paused.object.status.conditions.condition(condition::READY).expect("Ready");
+            assert!(ready.message.contains("no; next try at"), "{}", ready.message);
+        }
+        let everything = ObservedNetwork {
+            openings: vec![opening("f1", IP, "0.0.0.0/0"), opening("f2", IP, "10.0.0.0/8")],
+            ..closed()
+        };
+        let done = decide(&look(known, cluster, everything));
+        assert!(!done.object.metadata.annotations.contains_key(annotation::SETUP_REFUSED), "{order}");
+    }
+    // One that is refused holds up no other.
+    let mut refused = look(object(), cluster(), fresh());
+    let error = capstan_controller::Error { code: crate::code::REFUSED, message: "no".to_owned() };
+    let effect = "take-address for n1".to_owned();
+    refused.failures.push(Failure { effect, call: None, error, since: now(), attempts: 1 });
+    assert_eq!(calls(&decide(&refused)), ["let-out n1"]);
+}
+
+#[test]
 fn a_tier_waits_for_the_one_that_is_ordered_first() {
     let mut tier = object();
     tier.spec.vpc = Some(capstan_cloudstack_types::v1beta3::Vpc {
