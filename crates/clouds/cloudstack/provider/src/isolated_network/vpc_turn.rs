@@ -13,13 +13,13 @@ use parking_lot::Mutex;
 use super::{BY_VPC, vpc};
 use crate::failure_domain::cluster_of;
 
-/// Zone id, and name or id of the VPC. Accounts are not told apart: networks of two accounts only wait a little longer.
-type Place = (String, String);
+/// Zone id, and name or id of the VPC. Accounts are not distinguished: networks of two accounts only wait a little longer.
+type VpcKey = (String, String);
 
 /// Who may order. Held by the process: it takes part in no race with writes to objects, and after a restart the journal
 /// says whose order is under way.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<BTreeMap<Place, Key>>);
+pub(super) struct Turns(Mutex<BTreeMap<VpcKey, Key>>);
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Turn {
