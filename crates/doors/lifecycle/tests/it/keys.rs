@@ -91,7 +91,7 @@ fn an_upgrade_goes_on_with_the_keys_that_replace_its_own() {
     goes_on(play::<300>);
 }
 
-/// The new machine has joined etcd, but without keys nobody can tell its providerID: it is replaced with its member.
+/// The new machine has joined etcd, but without keys its providerID stays unknown: it is replaced with its member.
 #[test]
 fn an_upgrade_goes_on_after_a_machine_without_keys_was_replaced() {
     goes_on(play::<1200>);

@@ -93,7 +93,7 @@ impl ControlPlaneState {
         self.machines.iter().find(|member| member.node == node).map(|member| &*member.machine)
     }
 
-    /// The etcd member of a machine that goes, or why it cannot be told yet. A machine whose node is unknown may have
+    /// The etcd member of a machine that goes, or why it cannot be known yet. A machine whose node is unknown may have
     /// joined etcd all the same: kubelet may never learn the providerID that its Node is found by.
     pub(crate) fn member_of(&self, going: &ControlPlaneMachine) -> Result<Option<&EtcdMember>, String> {
         if !going.node.is_empty() {
