@@ -1,11 +1,14 @@
 //! `cargo xtask bench api`: the same load on kube-apiserver with etcd and on capstan, on the same disk in one run.
 //! `cargo xtask bench fleet`: many clusters at once, ours alone or compared with upstream's managers.
+//! `cargo xtask bench neighbours`: a healthy cluster alone, and beside many that do not answer.
 //!
 //! Benchmarks print ratios and never fail on them, since results of a shared machine are not reliable enough.
 
 mod fleet;
+mod follow;
 mod load;
 mod measures;
+mod neighbours;
 
 use std::path::{Path, PathBuf};
 
@@ -49,6 +52,8 @@ enum What {
     Instances,
     /// Many simulated clusters: time, CPU, memory and writes until Available, idle and deleted
     Fleet(fleet::Options),
+    /// Time until a healthy cluster is Available, alone and beside clusters that accept connections and stay silent
+    Neighbours(neighbours::Options),
 }
 
 pub async fn run(options: Options) -> Result<()> {
@@ -60,6 +65,7 @@ pub async fn run(options: Options) -> Result<()> {
             api(sizes, contenders(server, capstan.as_deref(), baseline.as_deref())?).await
         }
         What::Fleet(options) => fleet::run(options).await,
+        What::Neighbours(options) => neighbours::run(options).await,
     }
 }
 

@@ -10,7 +10,6 @@
 //!
 //! Simulated machines boot instantly in every variant. Their workload clusters run inside the measured processes.
 
-mod follow;
 mod planes;
 mod report;
 mod run;

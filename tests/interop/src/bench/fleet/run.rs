@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::follow::{Follower, FollowerEvent};
 use super::planes::{Kind, Plane};
 use crate::api::Api;
 use crate::bed::cluster::is_there;
 use crate::bed::process::Usage;
+use crate::bench::follow::{Follower, FollowerEvent};
 use crate::discovery::Discovery;
 use crate::text::human_duration;
 
