@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use capstan_encryption::{Configuration, Encryption, KeyFile, Usage, usage};
 use capstan_provider_kit::Finding;
 use capstan_store::{Cipher, CipherError, Digest, OpenError, Options, RealDisk, Store};
+use zeroize::Zeroizing;
 
 use crate::exit::Exit;
 use crate::output::print_line;
@@ -43,12 +44,14 @@ enum Source {
     KeyFile(PathBuf),
     /// A file of the operator.
     Given(PathBuf),
+    /// A file of the service manager.
+    Credential(PathBuf),
 }
 
 impl Source {
     fn path(&self) -> &Path {
         match self {
-            Self::KeyFile(path) | Self::Given(path) => path,
+            Self::KeyFile(path) | Self::Given(path) | Self::Credential(path) => path,
         }
     }
 
@@ -58,9 +61,22 @@ impl Source {
             Self::Given(path) => {
                 let shown = path.display();
                 let bytes = std::fs::read(path)
+                    .map(Zeroizing::new)
                     .with_context(|| format!("cannot read the encryption configuration {shown}"))?;
                 Configuration::parse_or_key(&bytes)
                     .with_context(|| format!("encryption configuration {shown}"))?
+            }
+            Self::Credential(path) => {
+                let shown = path.display();
+                let bytes = std::fs::read(path).map(Zeroizing::new).with_context(|| {
+                    format!("cannot read the systemd credential {shown}: see LoadCredential= of the unit")
+                })?;
+                Configuration::parse_or_key(&bytes).with_context(|| {
+                    format!(
+                        "the systemd credential {shown} must be a key of 32 bytes (head -c 32 /dev/urandom | base64) or an \
+                         EncryptionConfiguration"
+                    )
+                })?
             }
         };
         let made = Encryption::new(&config);
@@ -82,22 +98,19 @@ impl EncryptionArgs {
         if let Some(path) = &self.encryption_key_file {
             return Source::KeyFile(path.clone());
         }
-        let credential =
-            std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(CREDENTIAL));
-        match credential.filter(|path| path.exists()) {
-            Some(path) => Source::Given(path),
+        // One that cannot be looked for is taken, so that reading it says why: another key is no replacement.
+        match credential().filter(|path| path.try_exists().unwrap_or(true)) {
+            Some(path) => Source::Credential(path),
             None => Source::KeyFile(KeyFile::default_path(dir)),
         }
     }
 
     /// The encryption of a directory that exists; `None` if it has no keys.
     pub fn existing(&self, dir: &Path) -> Result<Option<Arc<Encryption>>> {
-        let source = self.source(dir);
-        let is_named = self.encryption_key_file.is_some() || self.encryption_provider_config.is_some();
-        if !is_named && !source.path().exists() {
-            return Ok(None);
+        match self.source(dir) {
+            Source::KeyFile(path) if self.encryption_key_file.is_none() && !path.exists() => Ok(None),
+            source => source.read().map(Some),
         }
-        source.read().map(Some)
     }
 
     /// The encryption of a directory that is to be made. Makes a key file if there is none.
@@ -129,6 +142,7 @@ impl EncryptionArgs {
         }
         let encryption = self.existing(dir)?;
         if encryption.is_none() {
+            expect_no_lost_credential(dir)?;
             let command = format!("capstan encryption enable --data-dir {}", dir.display());
             tracing::warn!(command, "Secrets are stored in clear text; stop the server and run the command");
         }
@@ -155,6 +169,26 @@ impl EncryptionArgs {
             (None, None) => String::new(),
         }
     }
+}
+
+/// Where the service manager puts the credential of this unit, if it has any.
+fn credential() -> Option<PathBuf> {
+    std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(CREDENTIAL))
+}
+
+/// Fails if a directory is encrypted, there is no key, and the service manager was to provide one.
+fn expect_no_lost_credential(dir: &Path) -> Result<()> {
+    let Some(credential) = credential() else { return Ok(()) };
+    if !RealDisk::holds_store(dir)? || !usage(&RealDisk::shared(dir), None)?.is_sealed() {
+        return Ok(());
+    }
+    bail!(
+        "{} is encrypted and has no key: neither the systemd credential {} nor {} exists. Give the unit \
+         LoadCredentialEncrypted={CREDENTIAL}:FILE again, or the server --encryption-key-file",
+        dir.display(),
+        credential.display(),
+        KeyFile::default_path(dir).display()
+    )
 }
 
 /// As the store takes it.
@@ -319,7 +353,7 @@ fn rotate(args: &RotateArgs) -> Result<()> {
             path.display(),
             dir.display()
         ),
-        Source::Given(path) => bail!(
+        Source::Given(path) | Source::Credential(path) => bail!(
             "{} is yours to change: put a new key before the first one, then run capstan encryption reencrypt",
             path.display()
         ),

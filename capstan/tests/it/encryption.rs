@@ -244,3 +244,58 @@ async fn a_systemd_credential_is_the_key_and_no_file_is_made() {
     let server = Server::start_in(&environment, &data, &["--api-only"]);
     assert_eq!(read(&server, "one").await, 200);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_systemd_credential_that_cannot_be_used_is_an_error_that_names_it_and_nothing_else_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (data, credentials) = (path("data"), path("credentials"));
+    let credential = credentials.join("capstan-encryption");
+    let start = ["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(&data)];
+    let refused = |directory: &Path| {
+        let said = failed(capstan_in(&[("CREDENTIALS_DIRECTORY", directory)], &start));
+        assert!(said.contains(text(&credential)), "{said}");
+        assert!(!path("data.key").exists() && !data.join("encryption.key").exists(), "another key was made");
+        said
+    };
+
+    // Its directory is none: neither of them can be read.
+    std::fs::write(&credentials, "").unwrap();
+    assert!(refused(&credentials).contains("see LoadCredential= of the unit"));
+    std::fs::remove_file(&credentials).unwrap();
+    std::fs::create_dir_all(&credential).unwrap();
+    assert!(refused(&credentials).contains("see LoadCredential= of the unit"));
+    std::fs::remove_dir(&credential).unwrap();
+
+    // Too short in base64 and as it is, empty, and text: no part of it is shown.
+    let short = base64::engine::general_purpose::STANDARD.encode("0123456789");
+    for (content, why) in [
+        (short.as_bytes(), "has 10 bytes: use 32"),
+        (&[0xf7; 31], "no key of 32 bytes"),
+        (b"", "has 0 bytes: use 32"),
+        (b"swordfish: everybody", "not an EncryptionConfiguration"),
+    ] {
+        std::fs::write(&credential, content).unwrap();
+        let said = refused(&credentials);
+        assert!(said.contains(why) && said.contains("head -c 32 /dev/urandom | base64"), "{said}");
+        assert!(
+            !said.contains(&short) && !said.contains("swordfish") && !said.contains("0123456789"),
+            "{said}"
+        );
+    }
+
+    // With a good one there is data. It is not started, and not changed, when the credential is gone.
+    let environment = [("CREDENTIALS_DIRECTORY", &*credentials)];
+    std::fs::write(&credential, base64::engine::general_purpose::STANDARD.encode([7; 32]) + "\n").unwrap();
+    let server = Server::start_in(&environment, &data, &["--api-only"]);
+    create(&server, "one").await;
+    drop(server);
+    assert_eq!(leaks(&data), Vec::<PathBuf>::new());
+    std::fs::remove_file(&credential).unwrap();
+    let said = refused(&credentials);
+    assert!(said.contains("is encrypted and has no key") && said.contains("--encryption-key-file"), "{said}");
+    assert!(!said.contains("clear text"), "{said}");
+    std::fs::write(&credential, [7; 32]).unwrap();
+    let server = Server::start_in(&environment, &data, &["--api-only"]);
+    assert_eq!(read(&server, "one").await, 200);
+}
