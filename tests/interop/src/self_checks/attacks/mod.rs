@@ -9,6 +9,7 @@ mod bodies;
 mod connections;
 mod files;
 mod privileges;
+mod system_calls;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -64,7 +65,8 @@ pub struct Target {
 }
 
 fn attempts() -> Vec<&'static Attempt> {
-    [bodies::ALL, access::ALL, connections::ALL, files::ALL, privileges::ALL].into_iter().flatten().collect()
+    let all = [bodies::ALL, access::ALL, connections::ALL, files::ALL, privileges::ALL, system_calls::ALL];
+    all.into_iter().flatten().collect()
 }
 
 pub async fn run(options: Options) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::bed::ports::free_port;
 const USER: u32 = 65534;
 /// Highest exposure that `systemd-analyze security` may find, times ten.
 const EXPOSURE: &str = "15";
-const UNIT: &str = "packaging/systemd/capstan.service";
+pub const UNIT: &str = "packaging/systemd/capstan.service";
 
 pub const ALL: &[Attempt] = &[
     Attempt {
