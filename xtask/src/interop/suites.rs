@@ -324,6 +324,18 @@ pub const SUITES: &[Suite] = &[
         ..suite("crash", 150)
     },
     Suite {
+        arguments: &["--minutes", "2", "--cases", "1000"],
+        against: &[Against::Capstan],
+        about: &[
+            "crates/clouds/cloudstack/client/**",
+            "crates/clouds/openstack/client/**",
+            "crates/user-data/**",
+            "tests/interop/src/self_checks/fuzz.rs",
+        ],
+        uses: &[API, CONTROLLERS],
+        ..suite("fuzz", 150)
+    },
+    Suite {
         against: &[Against::Kubernetes],
         peers: &[KUBECTL],
         about: &[

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::Value;
 
@@ -68,11 +68,13 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the tests and returns their programs.
+/// Builds the tests and returns the programs of [`CRATES`]. All of the workspace, so that features and results are those
+/// of `cargo test --profile ci --workspace`: the crates by themselves have other features, and compile most of it again.
 fn build() -> Result<Vec<PathBuf>> {
     let output = cargo::command()
         .args(["test", "--no-run", "--message-format=json-render-diagnostics", "--lib", "--tests"])
-        .args(CRATES.iter().flat_map(|name| ["--package", name]))
+        .args(cargo::PROFILE)
+        .arg("--workspace")
         .stderr(Stdio::inherit())
         .output()
         .context("run cargo test --no-run")?;
@@ -80,12 +82,27 @@ fn build() -> Result<Vec<PathBuf>> {
         bail!("the tests do not build ({})", output.status);
     }
     let messages = String::from_utf8(output.stdout)?;
-    Ok(messages
+    let programs: Vec<_> = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["profile"]["test"] == true)
+        .filter(|message| {
+            message["package_id"].as_str().and_then(package).is_some_and(|name| CRATES.contains(&name))
+        })
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .collect())
+        .collect();
+    ensure!(
+        programs.len() >= CRATES.len(),
+        "cargo built {} programs of {} crates",
+        programs.len(),
+        CRATES.len()
+    );
+    Ok(programs)
+}
+
+/// The package in an id such as `path+file:///capstan/crates/kubernetes/store#capstan-store@0.1.0`.
+fn package(id: &str) -> Option<&str> {
+    id.rsplit_once('#')?.1.split_once('@').map(|(name, _)| name)
 }
 
 fn run_one(program: &PathBuf, options: &Options, seed: u64) -> Result<()> {
@@ -118,4 +135,43 @@ fn run_one(program: &PathBuf, options: &Options, seed: u64) -> Result<()> {
         bail!("{status}; to repeat: cargo xtask fuzz --seed {seed} --cases {cases} --test {test}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_package_is_found_in_its_id() {
+        assert_eq!(package("path+file:///x/store#capstan-store@0.1.0"), Some("capstan-store"));
+        assert_eq!(package("path+file:///x/capstan#0.1.0"), None);
+    }
+
+    /// Adds the packages below a folder that have a module or a test called `fuzz`.
+    fn fuzzed(folder: &Path, package: &str, found: &mut BTreeSet<String>) {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let package = name.unwrap_or(package);
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                fuzzed(&entry, package, found);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&entry).unwrap();
+                let is_fuzz = |line: &str| ["mod fuzz", "fn fuzz_"].iter().any(|word| line.starts_with(word));
+                if text.lines().any(|line| is_fuzz(line.trim_start())) {
+                    found.insert(package.to_owned());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_crate_with_tests_called_fuzz_is_run() {
+        let mut found = BTreeSet::new();
+        fuzzed(&cargo::root().join("crates"), "", &mut found);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), CRATES);
+    }
 }

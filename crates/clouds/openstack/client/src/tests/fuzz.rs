@@ -54,7 +54,8 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    // With as many cases as `PROPTEST_CASES` says.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_error_body_is_read_and_bounded(status in 400u16..600, json in any_json(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
