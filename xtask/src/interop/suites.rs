@@ -317,11 +317,12 @@ pub const SUITES: &[Suite] = &[
         ..suite("cloudstack-clients", 45)
     },
     Suite {
-        arguments: &["--rounds", "200", "--damage"],
+        arguments: &["--rounds", "500", "--damage"],
+        parts: 5,
         against: &[Against::Capstan],
         about: &["crates/kubernetes/store/**", "tests/interop/src/self_checks/crash/**"],
         uses: &[API],
-        ..suite("crash", 150)
+        ..suite("crash", 80)
     },
     Suite {
         arguments: &["--minutes", "2", "--cases", "1000"],

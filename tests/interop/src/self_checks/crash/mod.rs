@@ -18,6 +18,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, watch};
 
+use super::Part;
 use crate::api::{Api, Http};
 use crate::bed::{Server, Workdir, capstan, kubeconfig, ports::free_port};
 use crate::text::human_duration;
@@ -32,9 +33,12 @@ const END: &str = "end";
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Number of kills
+    /// Number of kills, over all parts
     #[arg(long, default_value_t = 200)]
     rounds: usize,
+    /// Only this part of the kills, for example `2/5`, with data of its own [default: all]
+    #[arg(long, value_parser = Part::parse, default_value = "1/1", hide_default_value = true)]
+    part: Part,
     /// Number of writing clients
     #[arg(long, default_value_t = 16)]
     writers: usize,
@@ -83,10 +87,8 @@ impl Gate {
 pub async fn run(options: Options) -> Result<()> {
     let binary = capstan::binary(options.capstan.as_deref())?;
     let seed = options.seed.unwrap_or_else(rand::random);
-    println!(
-        "{} kills, {} writers, {} watchers, seed {seed}",
-        options.rounds, options.writers, options.watchers
-    );
+    let rounds = options.part.take(0..options.rounds).count();
+    println!("{rounds} kills, {} writers, {} watchers, seed {seed}", options.writers, options.watchers);
     let mut workdir = Workdir::new("crash")?;
     let folder = workdir.folder("server")?;
     let port = free_port()?;
@@ -115,7 +117,7 @@ pub async fn run(options: Options) -> Result<()> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut restarts = Vec::new();
     let mut damaged = 0;
-    for round in 1..=options.rounds {
+    for round in 1..=rounds {
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..400))).await;
         if let Some(failed) = writers.iter().position(|writer| writer.is_finished()) {
             writers.swap_remove(failed).await??;
@@ -165,8 +167,7 @@ pub async fn run(options: Options) -> Result<()> {
     }
     restarts.sort_unstable();
     println!(
-        "{} kills in {}: {} acknowledged writes kept, {in_doubt} unacknowledged ones resolved, {} events seen by each of {} watchers over {resumed} connections",
-        options.rounds,
+        "{rounds} kills in {}: {} acknowledged writes kept, {in_doubt} unacknowledged ones resolved, {} events seen by each of {} watchers over {resumed} connections",
         human_duration(started.elapsed()),
         acknowledged.len(),
         sequences.first().map_or(0, Vec::len),
