@@ -97,7 +97,11 @@ pub fn run(options: &Options) -> Result<()> {
         Some(_) if options.all => page::write(&root, outcomes),
         _ => Ok(()),
     };
-    let outcomes = run_all(&plan, &binary, options.all && !options.again, commit.as_deref(), record)?;
+    let program = cargo::suite_program(PROGRAM)?;
+    let start = |line: &[String]| {
+        Ok(Command::new(&program).args(line).env("CAPSTAN_BIN", &binary).status()?.success())
+    };
+    let outcomes = run_all(&plan, options.all && !options.again, commit.as_deref(), start, record)?;
     report(&outcomes)
 }
 
@@ -145,16 +149,15 @@ pub struct Outcome {
     pub commit: Option<String>,
 }
 
-/// Runs every planned suite, even if one fails; with `keep`, except those whose last pass still holds. Records passes at
+/// Runs every planned suite, even if one fails; with `keep`, except those whose last pass still holds. Records outcomes at
 /// a commit one by one, so that nothing is lost if the run is interrupted.
 fn run_all(
     plan: &Plan,
-    binary: &Path,
     keep: bool,
     commit: Option<&str>,
+    start: impl Fn(&[String]) -> Result<bool>,
     record: impl Fn(&[Outcome]) -> Result<()>,
 ) -> Result<Vec<Outcome>> {
-    let program = cargo::suite_program(PROGRAM)?;
     let mut outcomes = Vec::new();
     for Chosen { candidate, .. } in &plan.chosen {
         let name = candidate.name();
@@ -166,16 +169,17 @@ fn run_all(
             println!("passed in {took} at {}; nothing that it depends on has changed", pass.commit);
             let commit = Some(pass.commit.clone());
             outcomes.push(Outcome { name, suite, passed: true, took: pass.took, commit });
+            record(&outcomes)?;
             continue;
         }
         let since = Instant::now();
-        let status = Command::new(&program).args(&line).env("CAPSTAN_BIN", binary).status()?;
+        let passed = start(&line)?;
         let took = since.elapsed();
-        if let Some(commit) = commit.filter(|_| status.success()) {
+        if let Some(commit) = commit.filter(|_| passed) {
             history::remember(&name, commit, took)?;
         }
         let commit = commit.map(String::from);
-        outcomes.push(Outcome { name, suite, passed: status.success(), took, commit });
+        outcomes.push(Outcome { name, suite, passed, took, commit });
         record(&outcomes)?;
     }
     Ok(outcomes)
@@ -196,4 +200,24 @@ fn report(outcomes: &[Outcome]) -> Result<()> {
     }
     println!("{} suites passed in {took}", outcomes.len());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_kept_pass_is_recorded_even_if_no_suite_runs_after_it() {
+        let pass = history::Pass { commit: "0123abc".to_owned(), took: Duration::from_secs(9) };
+        let plan = Plan::of(vec![Candidate::passed("crash", pass)], &[], "all");
+        let recorded = RefCell::new(Vec::new());
+        let record = |outcomes: &[Outcome]| {
+            recorded.replace(outcomes.iter().map(|one| (one.name.clone(), one.commit.clone())).collect());
+            Ok(())
+        };
+        run_all(&plan, true, Some("fedcba9"), |line| bail!("{line:?} is run"), record).unwrap();
+        assert_eq!(*recorded.borrow(), [("crash".to_owned(), Some("0123abc".to_owned()))]);
+    }
 }

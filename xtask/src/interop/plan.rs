@@ -103,6 +103,15 @@ impl Candidate {
         firsts.map(|one| Self { part: None, estimate: one.estimate * one.suite.parts, ..one })
     }
 
+    /// A suite that passed and that nothing has changed since.
+    #[cfg(test)]
+    pub fn passed(name: &str, pass: Pass) -> Self {
+        let mut all = Self::whole_unrecorded();
+        let one = all.find(|one| one.suite.name == name).expect("a suite");
+        let standing = Standing::Passed { commits_ago: 0, about: None, uses: None };
+        Self { standing, last: Some(pass), ..one }
+    }
+
     /// Every candidate, with its record.
     pub fn all(repository: &Repository, passes: &Passes) -> Result<Vec<Self>> {
         Self::unrecorded().map(|one| one.consulted(repository, passes)).collect()
