@@ -1,6 +1,6 @@
 //! `capstan delete`: a cluster, or a machine, which its owner replaces.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use anyhow::{Result, bail};
 use capstan_capi_types::core::{Cluster, Machine};
@@ -14,6 +14,7 @@ use crate::inspect;
 use crate::output::{Action, ActionReport, OutputArgs, Show as _, TextOptions, eprint_line};
 use crate::plan::{self, Proposal};
 use crate::plugins::Plugins;
+use crate::prompt;
 use crate::wait::{Goal, WaitArgs};
 
 /// Arguments of `capstan delete`.
@@ -140,12 +141,7 @@ fn confirmed(what: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(true);
     }
-    let mut out = std::io::stderr();
-    write!(out, "delete {what}? [y/N] ")?;
-    out.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    prompt::confirm(&format!("delete {what}?"))
 }
 
 /// Prints the order of the deletion. If that cannot be simulated, the list of parts is enough.

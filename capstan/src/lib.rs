@@ -40,6 +40,7 @@ mod output;
 mod pause;
 mod plan;
 mod plugins;
+mod prompt;
 mod providers;
 #[cfg(test)]
 mod reference;

@@ -1,12 +1,13 @@
 //! Questions on a terminal.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use capstan_provider_kit::{CredentialValues, Question, Surveyor};
+use capstan_provider_kit::{CredentialField, CredentialValues, Question, Shape, Surveyor};
 
 use crate::output::eprint_line;
+use crate::prompt;
 
 /// Choices that are shown.
 const MOST: usize = 20;
@@ -25,22 +26,44 @@ pub fn credentials(surveyor: &dyn Surveyor, yes: bool) -> Result<CredentialValue
     }
     for field in surveyor.credentials() {
         let value = match std::env::var(field.variable) {
-            Ok(value) => value,
-            Err(_) if field.secret => hidden(field.field)?,
-            Err(_) if field.is_file => line(&format!("path of {}: ", field.field))?,
-            Err(_) => line(&format!("{}: ", field.field))?,
+            Ok(text) => checked(field, &text)
+                .with_context(|| format!("the value of {} in the environment", field.variable))?,
+            Err(_) => loop {
+                match checked(field, &typed(field)?) {
+                    Ok(value) => break value,
+                    Err(why) => eprint_line(&format!("{why:#}")),
+                }
+            },
         };
-        let value = match field.is_file {
-            true => std::fs::read_to_string(value.trim())
-                .with_context(|| format!("{}: cannot read {}", field.field, value.trim()))?,
-            false => value,
-        };
-        if value.trim().is_empty() {
-            bail!("{} is empty: set {} in the environment", field.field, field.variable);
-        }
-        values.insert(field.field.to_owned(), value.trim().to_owned());
+        values.insert(field.field.to_owned(), value);
     }
     Ok(values)
+}
+
+/// What a user types for a credential.
+fn typed(field: &CredentialField) -> Result<String> {
+    match field {
+        CredentialField { secret: true, .. } => hidden(field.field),
+        CredentialField { is_file: true, .. } => line(&format!("path of {}: ", field.field)),
+        _ => line(&format!("{}: ", field.field)),
+    }
+}
+
+/// The value of a credential: the text itself, or the content of the file that it names.
+fn checked(field: &CredentialField, text: &str) -> Result<String> {
+    let text = text.trim();
+    if text.is_empty() {
+        bail!("{} is empty", field.field);
+    }
+    if !field.is_file {
+        return Ok(text.to_owned());
+    }
+    let content =
+        std::fs::read_to_string(text).with_context(|| format!("{}: cannot read {text}", field.field))?;
+    match content.trim() {
+        "" => bail!("{}: {text} is empty", field.field),
+        content => Ok(content.to_owned()),
+    }
 }
 
 fn is_terminal() -> bool {
@@ -50,7 +73,7 @@ fn is_terminal() -> bool {
 /// The answer to a question; without a terminal the proposal.
 pub fn question(question: &Question, yes: bool) -> Result<String> {
     let Some(proposed) = question.choices.first() else {
-        if question.open && !yes && is_terminal() {
+        if question.others.is_some() && !yes && is_terminal() {
             return read_choice(question, "");
         }
         bail!("the cloud has no {}; use --set {}=VALUE", question.title, question.variable);
@@ -74,40 +97,31 @@ fn read_choice(question: &Question, proposed: &str) -> Result<String> {
     loop {
         let typed = line(&format!("number or name [{proposed}]: "))?;
         match chosen(question, typed.trim()) {
-            Some(value) => return Ok(value),
-            None => eprint_line(&format!("{:?} is not one of them", typed.trim())),
+            Ok(value) => return Ok(value),
+            Err(why) => eprint_line(&why),
         }
     }
 }
 
-/// What was typed, as a value: nothing is the proposal.
-fn chosen(question: &Question, typed: &str) -> Option<String> {
+/// What was typed, as a value: nothing is the proposal. The error says what is possible.
+fn chosen(question: &Question, typed: &str) -> Result<String, String> {
     let choices = &question.choices;
-    if typed.is_empty() {
-        return choices.first().map(|choice| choice.value.clone());
-    }
-    if let Some(choice) = choices.iter().find(|choice| choice.value == typed) {
-        return Some(choice.value.clone());
+    let first = choices.first().filter(|_| typed.is_empty());
+    if let Some(choice) = first.or_else(|| choices.iter().find(|choice| choice.value == typed)) {
+        return Ok(choice.value.clone());
     }
     let number = typed.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     // Where a number is a value, as in the count of machines, it is not a position.
-    let counts = choices.iter().all(|choice| choice.value.parse::<u32>().is_ok());
-    match number.filter(|_| !counts).and_then(|number| choices.get(number)) {
-        Some(choice) => Some(choice.value.clone()),
-        None => question.open.then(|| typed.to_owned()),
+    let counts = matches!(question.others, Some(Shape::Count | Shape::OddCount));
+    match (number.filter(|_| !counts).and_then(|number| choices.get(number)), question.others) {
+        (Some(choice), _) => Ok(choice.value.clone()),
+        (None, Some(shape)) => shape.check(typed).map(|()| typed.to_owned()),
+        (None, None) => Err(format!("{typed:?} is not one of them")),
     }
 }
 
-fn line(prompt: &str) -> Result<String> {
-    let mut out = std::io::stderr();
-    write!(out, "{prompt}")?;
-    out.flush()?;
-    let mut text = String::new();
-    let read = std::io::stdin().lock().read_line(&mut text).context("cannot read the answer")?;
-    if read == 0 {
-        bail!("no answer: nothing was written");
-    }
-    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+fn line(question: &str) -> Result<String> {
+    prompt::ask(question)?.context("no answer: nothing was written")
 }
 
 /// Reads a line without echo.
@@ -130,24 +144,33 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_number_a_name_or_nothing() {
-        let question = |choices: &[&str], open| Question {
+        let question = |choices: &[&str], others| Question {
             variable: "X",
             title: "x",
             choices: choices.iter().map(|choice| Choice::new(*choice, "")).collect(),
-            open,
+            others,
         };
-        let names = question(&["a", "b"], false);
-        let counts = question(&["1", "3"], true);
+        let names = question(&["a", "b"], None);
+        let counts = question(&["1", "3"], Some(Shape::Count));
+        let odd = question(&["1", "3"], Some(Shape::OddCount));
+        let version = question(&[], Some(Shape::Version));
         for (question, typed, expected) in [
-            (&names, "", Some("a")),
-            (&names, "2", Some("b")),
-            (&names, "b", Some("b")),
-            (&names, "c", None),
-            (&names, "0", None),
-            (&counts, "2", Some("2")),
-            (&counts, "3", Some("3")),
+            (&names, "", Ok("a")),
+            (&names, "2", Ok("b")),
+            (&names, "b", Ok("b")),
+            (&names, "c", Err(r#""c" is not one of them"#)),
+            (&names, "0", Err(r#""0" is not one of them"#)),
+            (&counts, "2", Ok("2")),
+            (&counts, "3", Ok("3")),
+            (&counts, "two", Err(r#""two" is not a number of machines"#)),
+            (&odd, "5", Ok("5")),
+            (&odd, "2", Err("2 is even: a control plane has an odd number of machines")),
+            (&version, "v1.36.0", Ok("v1.36.0")),
+            (&version, "", Err(r#""" is not a Kubernetes version such as v1.36.0"#)),
+            (&version, "v1.36", Err(r#""v1.36" is not a Kubernetes version such as v1.36.0"#)),
         ] {
-            assert_eq!(chosen(question, typed).as_deref(), expected, "{typed:?}");
+            let value = chosen(question, typed);
+            assert_eq!(value.as_deref().map_err(String::as_str), expected, "{typed:?}");
         }
     }
 }

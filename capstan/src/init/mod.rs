@@ -143,7 +143,9 @@ async fn verify(
         let Some(value) = without.remove(name) else { continue };
         let question = surveyor.next(credentials, &without).await;
         let question = question.with_context(|| format!("cannot ask {}", provider.title()))?;
-        let Some(question) = question.filter(|question| question.variable == name && !question.open) else {
+        let Some(question) =
+            question.filter(|question| question.variable == name && question.others.is_none())
+        else {
             continue;
         };
         if question.choices.iter().all(|choice| choice.value != value) {

@@ -1,13 +1,14 @@
 //! `capstan orphans --delete`: deletes cloud resources that have our ownership mark and are in no record. Everything else is
 //! kept.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use anyhow::{Context, Result, bail};
 use capstan_provider_kit::{Counted, Unrecorded};
 
 use crate::exit::Exit;
 use crate::output::{eprint_line, print_line};
+use crate::prompt;
 
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
@@ -56,10 +57,5 @@ fn confirmed(what: &Counted) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("{what} would be deleted permanently: use --yes to confirm, or --dry-run to preview");
     }
-    let mut out = std::io::stderr();
-    write!(out, "delete {what} permanently? Another management plane may own them [y/N] ")?;
-    out.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    prompt::confirm(&format!("delete {what} permanently? Another management plane may own them"))
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::demo::Demo;
 use crate::program::{capstan, failed, succeeded};
+use crate::terminal::Terminal;
 use crate::verbs::on_dir;
 
 /// Runs `capstan init` with the keys of a demo's cloud.
@@ -123,26 +124,110 @@ impl Drop for OpenStack {
     }
 }
 
+impl OpenStack {
+    /// Starts one and writes its clouds.yaml.
+    fn start(config: &Path) -> Self {
+        use std::io::{BufRead as _, BufReader};
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["sim", "openstack", "--listen", "127.0.0.1:0", "--endpoint-port", &free()])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let cloud = Self(process);
+        let mut clouds = String::new();
+        // The file ends with the administrator's second region.
+        while clouds.matches("region_name: ").count() < 4 {
+            clouds.push_str(&lines.next().unwrap().unwrap());
+            clouds.push('\n');
+        }
+        std::fs::write(config, clouds).unwrap();
+        cloud
+    }
+}
+
+#[test]
+fn a_wrong_answer_is_asked_for_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("clouds.yaml");
+    let _cloud = OpenStack::start(&config);
+    let (config, to) = (config.to_str().unwrap(), dir.path().to_str().unwrap());
+    let arguments = [
+        &["init", "first", "--provider", "openstack", "--to", to][..],
+        &["--set", "OPENSTACK_CLOUD=capstan"],
+    ]
+    .concat();
+    let mut terminal = Terminal::start(&[], &["OS_CLIENT_CONFIG_FILE"], &arguments);
+    for path in ["", "/nonexistent", config] {
+        terminal.answer("path of clouds.yaml: ", &format!("{path}\n"));
+    }
+    // Network, image, version, two flavors, zone, and the numbers of machines.
+    for answer in ["9", "", "", "v1.36", "", "", "", "", "2", "3", "two", "2"] {
+        terminal.answer("]: ", &format!("{answer}\n"));
+    }
+    let (code, screen) = terminal.end();
+    let screen = screen.replace(to, "[DIR]");
+    insta::with_settings!({filters => vec![(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "[ID]")]}, {
+        insta::assert_snapshot!(format!("{screen}[exit {code}]"), @r#"
+    path of clouds.yaml: 
+    clouds.yaml is empty
+    path of clouds.yaml: /nonexistent
+    clouds.yaml: cannot read /nonexistent: No such file or directory (os error 2)
+    path of clouds.yaml: [DIR]/clouds.yaml
+    external network:
+      1. [ID]  (public)
+    number or name [[ID]]: 9
+    "9" is not one of them
+    number or name [[ID]]: 
+    image:
+      1. ubuntu-2404-kube-v1.36.0  (Kubernetes v1.36.0)
+      2. ubuntu-2404-kube-v1.35.0  (Kubernetes v1.35.0)
+    number or name [ubuntu-2404-kube-v1.36.0]: 
+    Kubernetes version of the image:
+      1. v1.36.0  (by the image's name)
+    number or name [v1.36.0]: v1.36
+    "v1.36" is not a Kubernetes version such as v1.36.0
+    number or name [v1.36.0]: 
+    flavor of control plane machines:
+      1. m1.medium  (2 CPUs, 4096 MiB)
+      2. m1.large  (4 CPUs, 8192 MiB)
+    number or name [m1.medium]: 
+    flavor of workers:
+      1. m1.medium  (2 CPUs, 4096 MiB)
+      2. m1.large  (4 CPUs, 8192 MiB)
+    number or name [m1.medium]: 
+    availability zone of workers:
+      1. az1
+      2. az2
+    number or name [az1]: 
+    control plane machines:
+      1. 1  (no redundancy)
+      2. 3  (one may fail)
+    number or name [1]: 2
+    2 is even: a control plane has an odd number of machines
+    number or name [1]: 3
+    workers:
+      1. 1
+      2. 3
+    number or name [1]: two
+    "two" is not a number of machines
+    number or name [1]: 2
+    ok: the project may have load balancers
+    ok: the quota is sufficient
+    wrote [DIR]/first-credentials.yaml and [DIR]/first.yaml
+    next: capstan up -f [DIR]/first-credentials.yaml -f [DIR]/first.yaml -n default
+    nodes are NotReady until a CNI is installed: use --cni FILE, or label a ClusterResourceSet with the label `cni` of Cluster first
+    [exit 0]
+    "#);
+    });
+}
+
 #[test]
 fn the_provider_is_the_one_whose_credentials_are_in_the_environment() {
-    use std::io::{BufRead as _, BufReader};
     let dir = tempfile::tempdir().unwrap();
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
-        .args(["sim", "openstack", "--listen", "127.0.0.1:0", "--endpoint-port", &free()])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    let _cloud = OpenStack(process);
-    let mut clouds = String::new();
-    // The file ends with the administrator's second region.
-    while clouds.matches("region_name: ").count() < 4 {
-        clouds.push_str(&lines.next().unwrap().unwrap());
-        clouds.push('\n');
-    }
     let config = dir.path().join("clouds.yaml");
-    std::fs::write(&config, clouds).unwrap();
+    let _cloud = OpenStack::start(&config);
     let to = dir.path().to_str().unwrap();
     let init = |arguments: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_capstan"))

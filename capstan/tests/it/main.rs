@@ -20,6 +20,7 @@ mod schemas;
 mod site;
 mod stores;
 mod supervised;
+mod terminal;
 mod topologies;
 mod traces;
 mod undo;

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::program::{Server, ask, capstan, failed, succeeded};
 use crate::sample::{quick, simulated};
 use crate::site::Site;
+use crate::terminal::{END_OF_INPUT, Terminal};
 
 /// Runs a command on a server.
 pub fn on(server: &Server, arguments: &[&str]) -> Output {
@@ -181,6 +182,20 @@ async fn kubeconfigs_are_merged_and_bundles_have_no_secrets() {
         console.contains("in the memory of its server") && console.contains("--simulator-url"),
         "{console}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_an_unanswered_question_is_on_its_own_line() {
+    let dir = TempDir::new().unwrap();
+    let server = simulated(dir.path());
+    quick(&server).await;
+    for (keys, screen) in [(END_OF_INPUT, "\nnothing was deleted\n"), ("n\n", "n\nnothing was deleted\n")] {
+        let arguments = ["delete", "quick", "--data-dir", server.dir.to_str().unwrap()];
+        let mut terminal = Terminal::start(&[], &[], &arguments);
+        let question = "delete cluster quick in namespace default? [y/N] ";
+        terminal.answer(question, keys);
+        assert_eq!(terminal.end(), (1, format!("{question}{screen}")));
+    }
 }
 
 fn unpacked(bundle: &Path) -> String {

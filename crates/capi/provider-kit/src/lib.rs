@@ -67,5 +67,5 @@ pub use relations::{
 };
 pub use resolution::resolution;
 pub use simulator::{OpenSimulator, Simulator, SimulatorOptions};
-pub use survey::{Answers, Choice, CredentialField, CredentialValues, Flavor, Question, Surveyor};
+pub use survey::{Answers, Choice, CredentialField, CredentialValues, Flavor, Question, Shape, Surveyor};
 pub use versions::ProviderVersions;

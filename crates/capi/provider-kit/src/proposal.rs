@@ -1,6 +1,6 @@
 //! Questions of `capstan init` that all clouds have in common.
 
-use crate::{Answers, Choice, Finding, Question};
+use crate::{Answers, Choice, Finding, Question, Shape};
 
 /// Variables that templates of all providers have.
 pub const CLUSTER_NAME: &str = "CLUSTER_NAME";
@@ -39,7 +39,8 @@ pub fn images(mut names: Vec<&str>, wanted: Option<&str>) -> Vec<Choice> {
 pub fn version_question(image: &str) -> Question {
     let version = version_in(image).map(|version| format!("v{version}"));
     let choices = version.map(|it| Choice::new(it, "by the image's name")).into_iter().collect();
-    Question { variable: KUBERNETES_VERSION, title: "Kubernetes version of the image", choices, open: true }
+    let title = "Kubernetes version of the image";
+    Question { variable: KUBERNETES_VERSION, title, choices, others: Some(Shape::Version) }
 }
 
 /// A size of machines that a cloud offers.
@@ -62,13 +63,18 @@ pub fn sizes(offered: impl IntoIterator<Item = OfferedSize>) -> Vec<Choice> {
 /// How many machines; `None` if the answers have that.
 pub fn count_question(answers: &Answers) -> Option<Question> {
     let questions = [
-        (CONTROL_PLANE_COUNT, "control plane machines", [("1", "no redundancy"), ("3", "one may fail")]),
-        (WORKER_COUNT, "workers", [("1", ""), ("3", "")]),
+        (
+            CONTROL_PLANE_COUNT,
+            "control plane machines",
+            [("1", "no redundancy"), ("3", "one may fail")],
+            Shape::OddCount,
+        ),
+        (WORKER_COUNT, "workers", [("1", ""), ("3", "")], Shape::Count),
     ];
-    let (variable, title, counts) =
+    let (variable, title, counts, shape) =
         questions.into_iter().find(|(variable, ..)| !answers.contains_key(*variable))?;
     let choices = counts.map(|(count, note)| Choice::new(count, note)).to_vec();
-    Some(Question { variable, title, choices, open: true })
+    Some(Question { variable, title, choices, others: Some(shape) })
 }
 
 /// The numbers of machines that the answers ask for: control plane and workers.

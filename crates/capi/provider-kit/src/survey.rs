@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use capstan_capi_types::version::tolerant;
 use futures::future::BoxFuture;
 
 use crate::{Finding, ProviderError};
@@ -63,8 +64,44 @@ pub struct Question {
     pub title: &'static str,
     /// What the cloud has; the first is proposed.
     pub choices: Vec<Choice>,
-    /// Other values are possible, too.
-    pub open: bool,
+    /// What other values look like; `None` if the choices are all.
+    pub others: Option<Shape>,
+}
+
+/// What an answer looks like that is none of the choices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Name,
+    /// Of Kubernetes, with its patch release.
+    Version,
+    /// A number of machines.
+    Count,
+    /// A number of machines with a member of etcd each.
+    OddCount,
+}
+
+impl Shape {
+    /// The error says what is wrong with an answer.
+    pub fn check(self, answer: &str) -> Result<(), String> {
+        match self {
+            Self::Name if answer.is_empty() => Err("a name is needed".to_owned()),
+            Self::Name => Ok(()),
+            Self::Version => {
+                let patch = answer.split(['-', '+']).next().unwrap_or_default().matches('.').count() == 2;
+                match tolerant(answer).filter(|_| patch) {
+                    Some(_) => Ok(()),
+                    None => Err(format!("{answer:?} is not a Kubernetes version such as v1.36.0")),
+                }
+            }
+            Self::Count | Self::OddCount => match answer.parse::<u16>() {
+                Err(_) => Err(format!("{answer:?} is not a number of machines")),
+                Ok(count) if self == Self::OddCount && count % 2 == 0 => {
+                    Err(format!("{count} is even: a control plane has an odd number of machines"))
+                }
+                Ok(_) => Ok(()),
+            },
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

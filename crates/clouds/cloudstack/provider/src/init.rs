@@ -14,7 +14,7 @@ use capstan_object::ObjectMeta;
 use capstan_provider_kit::proposal::{self, CLUSTER_NAME, KUBERNETES_VERSION, OfferedSize};
 use capstan_provider_kit::{
     Amount, Answers, Choice, CredentialField, CredentialValues, Finding, Flavor, ProviderError, Question,
-    Secret, Surveyor, flavor,
+    Secret, Shape, Surveyor, flavor,
 };
 use futures::future::BoxFuture;
 
@@ -117,7 +117,7 @@ impl CloudStack {
         if missing(ZONE) {
             let usable = zones.iter().filter(|zone| zone.allocationstate.as_deref() != Some("Disabled"));
             let choices = usable.map(|zone| Choice::new(&zone.name, "")).collect();
-            return Ok(Some(Question { variable: ZONE, title: "zone", choices, open: false }));
+            return Ok(Some(Question { variable: ZONE, title: "zone", choices, others: None }));
         }
         let zone = text(ZONE);
         let zone = zones.into_iter().find(|one| one.name == zone).map(|zone| zone.id);
@@ -130,14 +130,19 @@ impl CloudStack {
             let new = Choice::new(text(CLUSTER_NAME), "a new isolated network");
             let others = existing.filter(|name| **name != new.value).map(|name| Choice::new(name, "exists"));
             let choices = std::iter::once(new.clone()).chain(others).collect();
-            return Ok(Some(Question { variable: NETWORK, title: "network", choices, open: true }));
+            return Ok(Some(Question {
+                variable: NETWORK,
+                title: "network",
+                choices,
+                others: Some(Shape::Name),
+            }));
         }
         if missing(TEMPLATE) {
             let question = ListTemplates { zoneid: zone, ..ListTemplates::default() };
             let found = access.list(&question).await?;
             let names = found.iter().filter(|it| it.isready).map(|it| it.name.as_str()).collect();
             let choices = proposal::images(names, answers.get(KUBERNETES_VERSION).map(String::as_str));
-            return Ok(Some(Question { variable: TEMPLATE, title: "template", choices, open: false }));
+            return Ok(Some(Question { variable: TEMPLATE, title: "template", choices, others: None }));
         }
         if missing(KUBERNETES_VERSION) {
             return Ok(Some(proposal::version_question(&text(TEMPLATE))));
@@ -149,7 +154,7 @@ impl CloudStack {
                 let question = ListServiceOfferings { zoneid: zone, ..ListServiceOfferings::default() };
                 let offered = access.list(&question).await?;
                 let choices = proposal::sizes(offered.into_iter().filter_map(size));
-                return Ok(Some(Question { variable, title, choices, open: false }));
+                return Ok(Some(Question { variable, title, choices, others: None }));
             }
         }
         Ok(proposal::count_question(answers))

@@ -98,10 +98,10 @@ impl OpenStack {
                 .map_err(|error| CloudError::new(code::SECRET, "SecretInvalid", error.to_string()))?;
             let choices = clouds.names().into_iter().map(|name| Choice::new(name, "")).collect();
             let title = "cloud of clouds.yaml";
-            return Ok(Some(Question { variable: CLOUD, title, choices, open: false }));
+            return Ok(Some(Question { variable: CLOUD, title, choices, others: None }));
         }
         let client = self.reach(credentials, answers).await?.client;
-        let closed = |variable, title, choices| Ok(Some(Question { variable, title, choices, open: false }));
+        let closed = |variable, title, choices| Ok(Some(Question { variable, title, choices, others: None }));
         if missing(EXTERNAL) {
             let filter = NetworkFilter { is_external: Some(true), ..NetworkFilter::default() };
             let found = client.list::<Network>(&filter).await?;
