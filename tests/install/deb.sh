@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
-# Installs, upgrades, removes and purges the Debian package in a clean root, and runs the server as the unit does.
-# As root on Debian, with debootstrap.
-#   tests/install/deb.sh PACKAGE [ROOT]     ROOT: a root made by debootstrap --variant=minbase; copied, never changed
-# systemd does not run in a chroot: the unit is checked by systemd-analyze, and its ExecStart line is run by hand as its
-# user.
+# Installs, runs, upgrades, removes and purges the Debian package on a clean Debian that its own systemd has booted.
+# As root, on a machine with Debian's debootstrap and dpkg.
+#   tests/install/deb.sh PACKAGE [ROOT]     ROOT: made by debootstrap as below; copied, never changed
 set -euo pipefail
 
 package=$(realpath "$1")
 release=${DEBIAN_RELEASE:-bookworm}
 work=$(mktemp -d "${TMPDIR:-/tmp}/capstan-install.XXXXXX")
 root=$work/root
-server=
+cgroup=$(findmnt --noheadings --first-only --types cgroup2 --output TARGET)/capstan-install-$$
+machine=
 finish() {
-  [ -z "$server" ] || kill "$server" 2> /dev/null || true
-  mountpoint -q "$root/proc" && umount "$root/proc"
+  [ -z "$machine" ] || kill -KILL "$machine" 2> /dev/null || true
+  wait 2> /dev/null
+  [ ! -d "$cgroup" ] || for _ in $(seq 50); do
+    # The last processes leave a moment after they are killed.
+    find "$cgroup" -depth -type d -exec rmdir {} + 2> /dev/null && break
+    sleep 0.1
+  done
   rm -rf --one-file-system "$work"
 }
 trap finish EXIT
@@ -24,112 +28,126 @@ claim() {
   if ! "$@" > "$work/output.log" 2>&1; then
     cat "$work/output.log" >&2
     echo "FAILED: $words" >&2
+    [ -z "$machine" ] || inside journalctl --no-pager --lines 40 --unit capstan.service >&2 || true
     exit 1
   fi
   echo "  $words"
 }
 not() { ! "$@"; }
-inside() { chroot "$root" "$@"; }
-deb() { inside env DEBIAN_FRONTEND=noninteractive LC_ALL=C dpkg "$@" > "$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log" >&2; return 1; }; }
+# A command that may need some time to succeed.
+soon() {
+  for _ in $(seq 100); do
+    "$@" && return
+    sleep 0.2
+  done
+  return 1
+}
+inside() {
+  nsenter --target "$init" --mount --uts --ipc --net --pid --cgroup --wd=/ -- \
+    env --ignore-environment HOME=/root LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+deb() { inside env DEBIAN_FRONTEND=noninteractive dpkg "$@"; }
+capstan() { inside capstan "$@" --data-dir /var/lib/capstan/server; }
+has_cluster() { capstan get clusters | grep -q "^quick "; }
+main_process() { inside systemctl show --property MainPID --value capstan.service; }
+status() { inside cat "/proc/$(main_process)/status"; }
+# A field of the service's process is as the unit wants it.
+process_has() { status | grep -P "^$1:\\t$2\$"; }
+flags() { printf 'CAPSTAN_FLAGS=%s\n' "$1" > "$root/etc/default/capstan"; }
 
 if [ -n "${2:-}" ]; then
   cp -a "$2" "$root"
 else
   echo "making a root of $release …"
-  debootstrap --variant=minbase "$release" "$root" > "$work/debootstrap.log"
+  debootstrap --variant=minbase --include=dbus,systemd,systemd-sysv "$release" "$root" > "$work/debootstrap.log"
 fi
-mount -t proc proc "$root/proc"
-cp "$package" "$root/tmp/capstan.deb"
-
-# The unit's own command line and user.
-unit=$root/usr/lib/systemd/system/capstan.service
-setting() { sed -n "s/^$1=//p" "$unit" | tail -n 1; }
-port=${CAPSTAN_PORT:-16449}
-# A program that runs the server with sockets of its own.
-activate=()
-start() {
-  local flags
-  flags=$(sed -n 's/^CAPSTAN_FLAGS=//p' "$root/etc/default/capstan")
-  # shellcheck disable=SC2086 # flags are words, as systemd splits them
-  "${activate[@]}" chroot --userspec="$(setting User):$(setting Group)" "$root" \
-    $(setting ExecStart | sed "s/ \\\$CAPSTAN_FLAGS//") $flags > "$work/server.log" 2>&1 &
-  server=$!
-  for _ in $(seq 600); do
-    # Somebody has to connect first.
-    [ "${#activate[@]}" = 0 ] || (: < "/dev/tcp/127.0.0.1/$passed") 2> /dev/null || true
-    capstan get clusters > /dev/null 2>&1 && return
-    kill -0 "$server" 2> /dev/null || break
-    sleep 0.2
-  done
-  cat "$work/server.log" >&2
-  return 1
+mkdir "$cgroup"
+echo "boot"
+"$(dirname "$0")/boot.sh" "$root" "$cgroup" > "$work/boot.log" 2>&1 < /dev/null &
+machine=$!
+booted() {
+  init=$(cat "/proc/$machine/task/$machine/children") && init=${init%% *} && [ -n "$init" ] || return 1
+  inside systemctl is-system-running --wait | grep -x -e running -e degraded
 }
-stop() {
-  kill -TERM "$server"
-  wait "$server" || true
-  server=
-}
-capstan() { inside capstan "$@" --data-dir /var/lib/capstan/server; }
+soon booted > "$work/state.log" 2> /dev/null || { cat "$work/boot.log" >&2; echo "FAILED: systemd boots" >&2; exit 1; }
+echo "  systemd boots: $(cat "$work/state.log")"
+cp "$package" "$root/root/capstan.deb"
 
 echo "install"
-claim "dpkg installs it" deb --install /tmp/capstan.deb
-claim "the user capstan exists" inside id capstan
+claim "dpkg installs it" deb --install /root/capstan.deb
+claim "the service runs" inside systemctl is-active capstan.service
+claim "and is enabled" inside systemctl is-enabled capstan.service
+claim "the socket is left to the administrator" not inside systemctl is-active capstan.socket
+# Type=notify: it serves when its start has ended, so this is not tried twice.
+claim "it serves" capstan get clusters
 claim "the data directory is the user's alone" \
   test "$(inside stat -c '%U %G %a' /var/lib/capstan)" = "capstan capstan 700"
-claim "the program runs" inside capstan version --client
-claim "the service is enabled" test -L "$root/etc/systemd/system/multi-user.target.wants/capstan.service"
+claim "it runs as its user" test "$(inside stat -c %U "/proc/$(main_process)")" = capstan
+claim "without capabilities" not process_has Cap... '0*[1-9a-f].*'
+claim "behind a filter of system calls" process_has Seccomp 2
+claim "and can gain no privileges" process_has NoNewPrivs 1
+claim "systemd-analyze accepts the units" \
+  inside systemd-analyze verify --man=no /usr/lib/systemd/system/capstan.service \
+  /usr/lib/systemd/system/capstan.socket
+claim "its exposure is below 2 of 10" \
+  inside systemd-analyze security --threshold=20 --no-pager capstan.service
+tail -n 1 "$work/output.log"
 claim "there are man pages and completions" test -s "$root/usr/share/man/man1/capstan-server.1.gz" \
   -a -s "$root/usr/share/bash-completion/completions/capstan"
-if command -v systemd-analyze > /dev/null; then
-  # By this machine's systemd: a minimal root has none.
-  mkdir "$work/unit"
-  sed "s|^ExecStart=|&$root|" "$unit" > "$work/unit/capstan.service"
-  cp "$(dirname "$unit")/capstan.socket" "$work/unit"
-  claim "systemd-analyze accepts the units" systemd-analyze verify "$work/unit/capstan.service" \
-    "$work/unit/capstan.socket"
-  claim "its exposure is below 2 of 10" systemd-analyze security --offline=true --threshold=20 --no-pager \
-    "$work/unit/capstan.service"
-  tail -n 1 "$work/output.log"
-fi
 
 echo "run"
-printf 'CAPSTAN_FLAGS=--listen 127.0.0.1:%s --simulator --simulator-instant --simulator-port %s\n' \
-  "$port" "$((port + 1))" > "$root/etc/default/capstan"
-claim "the unit's command runs as its user" start
-cp -r "$root/usr/share/doc/capstan/examples" "$root/tmp/examples"
+flags "--simulator --simulator-instant"
+claim "it restarts with other flags" inside systemctl restart capstan.service
+examples=/usr/share/doc/capstan/examples
 claim "a first cluster becomes ready" \
-  capstan up --lines -f /tmp/examples/cni.yaml -f /tmp/examples/sim-cluster.yaml
+  capstan up --lines --timeout 5m -f $examples/cni.yaml -f $examples/sim-cluster.yaml
 claim "nothing in the data directory is another user's" \
   test -z "$(find "$root/var/lib/capstan" ! -uid "$(inside id -u capstan)")"
-stop
-if command -v systemd-socket-activate > /dev/null; then
-  passed=$((port + 2))
-  activate=(systemd-socket-activate --listen "127.0.0.1:$passed")
-  claim "the server serves on a socket that systemd passes" start
-  claim "and not where its flags say" grep -q "127.0.0.1:$passed" "$root/var/lib/capstan/server/admin.kubeconfig"
-  stop
-  activate=()
-fi
+before=$(main_process)
+claim "it is killed" inside systemctl kill --signal KILL capstan.service
+claim "systemd starts it again" soon eval "[ \"\$(main_process)\" != $before ] && inside systemctl is-active capstan.service"
+claim "the cluster is there" soon has_cluster
+claim "systemctl stop ends it cleanly" inside systemctl stop capstan.service
+claim "with success" test "$(inside systemctl show --property Result --value capstan.service)" = success
+
+echo "socket"
+mkdir -p "$root/etc/systemd/system/capstan.socket.d"
+printf '[Socket]\nListenStream=\nListenStream=127.0.0.1:443\n' > "$root/etc/systemd/system/capstan.socket.d/override.conf"
+claim "systemd reads the changed address" inside systemctl daemon-reload
+claim "systemd listens" inside systemctl enable --now capstan.socket
+claim "nothing serves before somebody connects" not inside systemctl is-active capstan.service
+claim "the first connection starts the server" inside bash -c ': < /dev/tcp/127.0.0.1/443'
+claim "which serves on a port below 1024, without a capability" soon has_cluster
+claim "and not where its flags say" grep -q "127.0.0.1:443" "$root/var/lib/capstan/server/admin.kubeconfig"
+claim "the socket is turned off" inside systemctl disable --now capstan.socket
+rm -r "$root/etc/systemd/system/capstan.socket.d"
+claim "the service listens by itself again" \
+  inside sh -c 'systemctl daemon-reload && systemctl restart capstan.service'
+claim "and serves" has_cluster
 
 echo "upgrade"
 newer=$work/newer
 dpkg-deb --raw-extract "$package" "$newer"
 sed -i 's/^Version: .*/&+newer/' "$newer/DEBIAN/control"
-dpkg-deb --root-owner-group -Znone --build "$newer" "$root/tmp/newer.deb" > "$work/build.log"
-claim "dpkg upgrades it" deb --install /tmp/newer.deb
-claim "changed flags are kept" grep -q "$port" "$root/etc/default/capstan"
-claim "the server starts on the old data" start
-claim "the cluster is there" sh -c "chroot '$root' capstan get clusters --data-dir /var/lib/capstan/server | grep -q quick"
-stop
+dpkg-deb --root-owner-group -Znone --build "$newer" "$root/root/newer.deb" > "$work/build.log"
+before=$(main_process)
+claim "dpkg upgrades it" deb --install /root/newer.deb
+claim "changed flags are kept" grep -q -e --simulator "$root/etc/default/capstan"
+claim "the service was restarted" test "$(main_process)" != "$before"
+claim "and runs" inside systemctl is-active capstan.service
+claim "the cluster is there" has_cluster
 
 echo "remove"
 claim "dpkg removes it" deb --remove capstan
+claim "the service is stopped" not inside systemctl is-active capstan.service
+claim "no process of its user is left" \
+  not inside bash -c 'for one in /proc/[0-9]*; do [ "$(stat -c %U "$one" 2> /dev/null)" != capstan ] || exit 0; done; exit 1'
 claim "the program is gone" not test -e "$root/usr/bin/capstan"
 claim "the data stays" test -d "$root/var/lib/capstan/server"
 claim "the flags stay" test -e "$root/etc/default/capstan"
-claim "dpkg installs it again" deb --install /tmp/capstan.deb
-claim "the server starts on the old data" start
-stop
+claim "dpkg installs it again" deb --install /root/capstan.deb
+claim "the service runs" inside systemctl is-active capstan.service
+claim "the cluster is there" has_cluster
 claim "dpkg removes it" deb --remove capstan
 
 echo "purge"

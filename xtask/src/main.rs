@@ -51,13 +51,6 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
         options: Vec<OsString>,
     },
-    /// Install, run, upgrade, remove and purge a Debian package of `cargo xtask release` in a clean root; needs root
-    InstallDeb {
-        package: OsString,
-        /// Root made by `debootstrap --variant=minbase` [default: a new one]
-        #[arg(long)]
-        root: Option<OsString>,
-    },
     /// List the suites of tests/interop
     Suites,
     #[command(external_subcommand)]
@@ -84,10 +77,6 @@ fn run(command: Command) -> Result<()> {
         Command::Interop(options) => interop::run(&options),
         Command::Release { options } => {
             start(&cargo::build(".", "capstan-release", &cargo::PROFILE)?, &options)
-        }
-        Command::InstallDeb { package, root } => {
-            let arguments: Vec<OsString> = std::iter::once(package).chain(root).collect();
-            start(&cargo::root().join("tests/install/deb.sh"), &arguments)
         }
         Command::Suites => suite(&["--help".into()]),
         Command::Suite(arguments) => suite(&arguments),

@@ -13,6 +13,7 @@ mod differences;
 mod discovery;
 mod first_use;
 mod kubernetes;
+mod packaging;
 mod self_checks;
 
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ use first_use::{bad_day, demo, mend, picture, quick_start};
 use kubernetes::{
     clients, e2e, etcd_members, kms, kubectl_workload, oidc, parity, port_forward, raw, verdicts,
 };
+use packaging::{alerts, install_deb};
 use self_checks::{attacks, cloud_faults, crash, fuzz, older_data, simulate};
 
 #[derive(Debug, Parser)]
@@ -89,6 +91,10 @@ enum Command {
     Gitops(gitops::Options),
     /// Install the chart and the manifests of a release on kube-apiserver, with Helm and kubectl
     Helm(helm::Options),
+    /// Install, run, upgrade, remove and purge the Debian package on a Debian that systemd has booted; needs root
+    InstallDeb(install_deb::Options),
+    /// Check the alert rules with promtool, let each fire, and compare their metrics with those that are served
+    Alerts(alerts::Options),
     /// Use a simulated workload cluster with kubectl: drain, disruption budgets, workloads
     KubectlWorkload(kubectl_workload::Options),
     /// Run Kubernetes' own end-to-end tests that need no node
@@ -192,6 +198,8 @@ async fn run(command: Command) -> Result<()> {
         Command::Clusterctl(options) => clusterctl::run(options).await,
         Command::Gitops(options) => gitops::run(options).await,
         Command::Helm(options) => helm::run(options).await,
+        Command::InstallDeb(options) => install_deb::run(options).await,
+        Command::Alerts(options) => alerts::run(options).await,
         Command::KubectlWorkload(options) => kubectl_workload::run(options).await,
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,

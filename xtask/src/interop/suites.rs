@@ -45,6 +45,8 @@ pub enum Against {
     Containerd,
     Dex,
     Helm,
+    Prometheus,
+    Systemd,
     /// Our own guarantees; no other program.
     Capstan,
 }
@@ -67,6 +69,8 @@ impl Against {
             Self::Containerd => ("containerd", at::CONTAINERD),
             Self::Dex => ("Dex", at::DEX),
             Self::Helm => ("Helm", at::HELM),
+            Self::Prometheus => ("Prometheus", at::PROMETHEUS),
+            Self::Systemd => ("systemd", ""),
             Self::Capstan => ("Capstan itself", ""),
         };
         format!("{name} {version}").trim_end().to_owned()
@@ -417,6 +421,28 @@ pub const SUITES: &[Suite] = &[
         ],
         uses: &[CONTROLLERS, BINARY],
         ..suite("helm", 45)
+    },
+    Suite {
+        against: &[Against::Systemd],
+        about: &[
+            "packaging/debian/**",
+            "packaging/systemd/**",
+            "tools/release/src/**",
+            "tests/install/**",
+            "tests/interop/src/packaging/install_deb.rs",
+        ],
+        uses: &[API, CONTROLLERS, SIM, BINARY, &["examples/**"]],
+        ..suite("install-deb", 120)
+    },
+    Suite {
+        against: &[Against::Prometheus],
+        peers: &[&["promtool"]],
+        about: &["packaging/monitoring/**", "tests/monitoring/**", "tests/interop/src/packaging/alerts.rs"],
+        uses: &[
+            &["crates/kubernetes/apiserver/src/metrics/**", "crates/kubernetes/controller/src/metrics.rs"],
+            &["crates/kubernetes/store/src/metrics.rs", "crates/clouds/*/client/src/metrics.rs"],
+        ],
+        ..suite("alerts", 60)
     },
     Suite {
         against: &[Against::Kubernetes],

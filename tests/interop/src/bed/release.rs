@@ -22,8 +22,20 @@ impl Packer {
 
     /// Packs what is installed on a Kubernetes.
     pub async fn pack(&self, binary: &Path, out: &Path) -> Result<()> {
+        self.run(&["--kubernetes-only"], binary, out).await
+    }
+
+    /// Packs everything for this processor. Returns the Debian package.
+    pub async fn debian_package(&self, binary: &Path, out: &Path) -> Result<PathBuf> {
+        self.run(&[], binary, out).await?;
+        let files = std::fs::read_dir(out)?.flatten().map(|entry| entry.path());
+        let mut packages = files.filter(|path| path.extension().is_some_and(|end| end == "deb"));
+        packages.next().context("the release has no Debian package")
+    }
+
+    async fn run(&self, arguments: &[&str], binary: &Path, out: &Path) -> Result<()> {
         let mut command = Command::new(&self.0);
-        command.args(["--kubernetes-only", "--allow-dynamic", "--binary"]).arg(binary).arg("--out").arg(out);
+        command.args(arguments).args(["--allow-dynamic", "--binary"]).arg(binary).arg("--out").arg(out);
         let packed = command.output().await.with_context(|| format!("run {}", self.0.display()))?;
         ensure!(packed.status.success(), "release: {}", String::from_utf8_lossy(&packed.stderr));
         Ok(())

@@ -28,6 +28,10 @@ pub const CNI_PLUGINS: &str = "1.9.1";
 pub const HELM: &str = "4.3.1";
 /// Release of Flux's controllers: the newest whose modules Go's module proxy serves in full.
 pub const FLUX: &str = "1.7.3";
+/// Release of Prometheus whose promtool checks the alert rules.
+pub const PROMETHEUS: &str = "3.15.0";
+/// Version of its Go module, which is not yet 1.
+const PROMETHEUS_MODULE_VERSION: &str = "0.315.0";
 /// Release of CoreDNS that kubeadm of [`KUBERNETES`] asks for.
 pub const COREDNS: &str = "1.14.2";
 
@@ -66,6 +70,7 @@ pub const CNI_PLUGINS_MODULE: &str = "github.com/containernetworking/plugins";
 pub const SOURCE_CONTROLLER_MODULE: &str = "github.com/fluxcd/source-controller";
 pub const KUSTOMIZE_CONTROLLER_MODULE: &str = "github.com/fluxcd/kustomize-controller";
 pub const HELM_MODULE: &str = "helm.sh/helm/v4";
+pub const PROMETHEUS_MODULE: &str = "github.com/prometheus/prometheus";
 pub const COREDNS_MODULE: &str = "github.com/coredns/coredns";
 
 /// Prefix of the module paths of wrappers.
@@ -87,6 +92,7 @@ pub enum Family {
     CoreDns,
     Helm,
     Flux,
+    Prometheus,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +167,7 @@ pub const PEERS: &[Peer] = &[
     ),
     peer("source-controller", Family::Flux, SOURCE_CONTROLLER_MODULE, 30),
     peer("kustomize-controller", Family::Flux, KUSTOMIZE_CONTROLLER_MODULE, 30),
+    peer("promtool", Family::Prometheus, "github.com/prometheus/prometheus/cmd/promtool", 20),
 ];
 
 /// Peers on a node image and in the container images of its control plane.
@@ -223,6 +230,7 @@ impl Family {
             Family::CoreDns => "coredns",
             Family::Helm => "helm",
             Family::Flux => "flux",
+            Family::Prometheus => "prometheus",
         }
     }
 
@@ -244,6 +252,7 @@ impl Family {
             Family::CoreDns => (COREDNS_MODULE, format!("v{COREDNS}")),
             Family::Helm => (HELM_MODULE, format!("v{HELM}")),
             Family::Flux => (KUSTOMIZE_CONTROLLER_MODULE, format!("v{FLUX}")),
+            Family::Prometheus => (PROMETHEUS_MODULE, format!("v{PROMETHEUS_MODULE_VERSION}")),
         }
     }
 
@@ -294,7 +303,8 @@ impl Family {
             | Family::Runc
             | Family::CniPlugins
             | Family::CoreDns
-            | Family::Helm => {}
+            | Family::Helm
+            | Family::Prometheus => {}
         }
         out
     }
@@ -334,7 +344,7 @@ impl Family {
             Family::Containerd | Family::CoreDns => 60,
             Family::Etcd => 45,
             Family::Runc | Family::CniPlugins => 15,
-            Family::CloudProviderOpenStack => 100,
+            Family::CloudProviderOpenStack | Family::Prometheus => 100,
         }
     }
 
@@ -373,6 +383,9 @@ impl Family {
             | Family::CniPlugins
             | Family::CoreDns
             | Family::Flux => "-s -w".to_owned(),
+            Family::Prometheus => {
+                format!("-s -w -X github.com/prometheus/common/version.Version={PROMETHEUS}")
+            }
         }
     }
 
@@ -381,6 +394,8 @@ impl Family {
         match self {
             Family::Containerd => "no_btrfs no_zfs no_devmapper",
             Family::Runc => "seccomp netgo osusergo urfave_cli_no_docs",
+            // Clients of clouds in which it finds targets.
+            Family::Prometheus => "remove_all_sd",
             _ => "",
         }
     }

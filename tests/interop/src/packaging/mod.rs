@@ -1,0 +1,4 @@
+//! What a release installs beside the program.
+
+pub mod alerts;
+pub mod install_deb;
