@@ -241,7 +241,7 @@ async fn simulate_within(management: &Management, proposal: Proposal, only: Opti
     let course = tokio::task::spawn_blocking(move || rehearse(rehearsal)).await?;
     let course = course.context("cannot simulate the change")?;
     let answers = capacity::check(&management.plugins, &management.client, &proposal.apply, &course).await;
-    let mut warnings = warnings::of(&management.client, &before, &course).await;
+    let mut warnings = warnings::of(&management.plugins, &management.client, &before, &course).await;
     warnings.extend(in_cloud.warnings);
     let topologies = topologies::of(&named, &course);
     let plan = Plan::new(changes, course, answers, warnings);

@@ -1,11 +1,12 @@
-//! Ranges of addresses of clusters that overlap.
+//! Ranges of addresses of clusters that overlap: of Pods, of Services, and of machines.
 
 use std::net::IpAddr;
 
+use capstan_provider_kit::MachineNetwork;
 use serde_json::Value;
 
 /// Warnings about the networks of a Cluster.
-pub fn overlaps(cluster: &Value) -> Vec<String> {
+pub fn overlaps(cluster: &Value, machines: &[MachineNetwork]) -> Vec<String> {
     let network = &cluster["spec"]["clusterNetwork"];
     let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
     let mut ranges: Vec<(&str, &str)> = Vec::new();
@@ -20,6 +21,14 @@ pub fn overlaps(cluster: &Value) -> Vec<String> {
                 warnings.push(format!(
                     "cluster {name}: {block} of its {kind} overlaps {other} of its {other_kind}: choose another range in \
                      spec.clusterNetwork"
+                ));
+            }
+        }
+        for MachineNetwork { cidr, field } in machines {
+            if overlap(block, cidr) == Some(true) {
+                warnings.push(format!(
+                    "cluster {name}: {block} of its {kind} overlaps {cidr} of its machines: choose another range in \
+                     spec.clusterNetwork, or in {field} of its infrastructure"
                 ));
             }
         }
@@ -78,12 +87,27 @@ mod tests {
             json!({"metadata": {"name": "c"}, "spec": {"clusterNetwork": {
                 "pods": {"cidrBlocks": [pods]}, "services": {"cidrBlocks": ["10.96.0.0/12"]}}}})
         };
-        assert_eq!(overlaps(&cluster("10.244.0.0/16")), [""; 0]);
+        assert_eq!(overlaps(&cluster("10.244.0.0/16"), &[]), [""; 0]);
         assert_eq!(
-            overlaps(&cluster("10.100.0.0/16")),
+            overlaps(&cluster("10.100.0.0/16"), &[]),
             [
                 "cluster c: 10.100.0.0/16 of its pods overlaps 10.96.0.0/12 of its services: choose another range in \
               spec.clusterNetwork"
+            ]
+        );
+    }
+    #[test]
+    fn pods_in_the_network_of_the_machines_are_a_warning() {
+        let cluster = json!({"metadata": {"name": "c"}, "spec": {"clusterNetwork": {
+            "pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/12"]}}}});
+        let network =
+            |cidr: &str| [MachineNetwork { cidr: cidr.to_owned(), field: "spec.network.cidr".to_owned() }];
+        assert_eq!(overlaps(&cluster, &network("10.89.0.0/24")), [""; 0]);
+        assert_eq!(
+            overlaps(&cluster, &network("10.244.7.0/24")),
+            [
+                "cluster c: 10.244.0.0/16 of its pods overlaps 10.244.7.0/24 of its machines: choose another range in \
+              spec.clusterNetwork, or in spec.network.cidr of its infrastructure"
             ]
         );
     }

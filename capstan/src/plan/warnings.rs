@@ -10,6 +10,7 @@ use capstan_capi_types::core::Machine;
 use capstan_capi_types::version::tolerant;
 use capstan_controller::{Access, Client, Env, KindName, Remote, TcpDial};
 use capstan_object::Key;
+use capstan_provider_kit::MachineNetwork;
 use capstan_rehearsal::{MachineEvent, MachineEventKind, Preview, Records};
 use capstan_view::{Part, Topology, Tree, one_line, why};
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use super::networks;
 use crate::kinds::list;
+use crate::plugins::Plugins;
 use crate::versions::{JoinedVersions, check_skew, is_initialized, untested};
 
 /// For each workload cluster.
@@ -45,11 +47,14 @@ impl Before {
     }
 }
 
-pub async fn of(client: &Client, before: &Before, course: &Preview) -> Vec<String> {
+pub async fn of(plugins: &Plugins, client: &Client, before: &Before, course: &Preview) -> Vec<String> {
     let mut warnings = not_ready(course);
     warnings.extend(version_changes(before, course));
     warnings.extend(version_skew(course));
-    warnings.extend(clusters_of(course).flat_map(networks::overlaps));
+    warnings.extend(
+        clusters_of(course)
+            .flat_map(|cluster| networks::overlaps(cluster, &machine_networks(plugins, course, cluster))),
+    );
     warnings.extend(course.without_network.iter().map(|cluster| {
         format!(
             "cluster {}: no resource set installs a CNI: the plan assumes that one is installed otherwise; until then its nodes are \
@@ -109,7 +114,18 @@ fn of_kind<'a>(course: &'a Preview, kind: &'a str, group: &'a str) -> impl Itera
 
 /// The control plane of a cluster at the end of the plan.
 fn control_plane_of<'a>(course: &'a Preview, cluster: &Value) -> Option<&'a Value> {
-    let reference = &cluster["spec"]["controlPlaneRef"];
+    referenced(course, cluster, "controlPlaneRef")
+}
+
+/// What its infrastructure sets about the addresses of its machines.
+fn machine_networks(plugins: &Plugins, course: &Preview, cluster: &Value) -> Vec<MachineNetwork> {
+    let infrastructure = referenced(course, cluster, "infrastructureRef");
+    let of = |object| plugins.providers().flat_map(move |provider| provider.machine_networks(object));
+    infrastructure.into_iter().flat_map(of).collect()
+}
+
+fn referenced<'a>(course: &'a Preview, cluster: &Value, field: &str) -> Option<&'a Value> {
+    let reference = &cluster["spec"][field];
     course.objects.iter().find(|object| {
         object["kind"] == reference["kind"]
             && object["metadata"]["name"] == reference["name"]

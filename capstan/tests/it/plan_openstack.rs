@@ -74,6 +74,18 @@ async fn a_plan_checks_quota_flavors_images_and_networks() {
         assert!(warnings(&wrong).iter().any(|it| it.contains(words)), "{words:?}: {wrong:#}");
     }
 
+    // Pods with addresses of machines.
+    let mut shared = objects.clone();
+    let subnet = of_kind(&mut shared, "OpenStackCluster")["spec"]["managedSubnets"][0]["cidr"].clone();
+    of_kind(&mut shared, "Cluster")["spec"]["clusterNetwork"]["pods"]["cidrBlocks"] = json!([subnet]);
+    let shared = plan(&with_secret(&shared));
+    let subnet = subnet.as_str().unwrap();
+    let words = format!(
+        "cluster stacky: {subnet} of its pods overlaps {subnet} of its machines: choose another range in \
+         spec.clusterNetwork, or in spec.managedSubnets[0].cidr of its infrastructure"
+    );
+    assert!(warnings(&shared).contains(&words.as_str()), "{shared:#}");
+
     // More workers than the project may have.
     let mut scaled = objects.clone();
     of_kind(&mut scaled, "MachineDeployment")["spec"]["replicas"] = 12.into();

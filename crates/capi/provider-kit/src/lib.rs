@@ -28,6 +28,7 @@ mod frame;
 mod installed;
 mod inventory;
 pub mod mark;
+mod networks;
 pub mod order;
 mod patience;
 mod plugin;
@@ -58,6 +59,7 @@ pub use installed::Installed;
 pub use inventory::{
     Counted, Difference, DifferenceKind, Drift, Inventory, Kept, Removed, Unrecorded, served,
 };
+pub use networks::MachineNetwork;
 pub use patience::within_patience;
 pub use plugin::{ConsoleReader, OpenedProvider, Plugin, Provider, RunningProvider, Subcommand, Terminal};
 pub use problem::problem;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     Adoption, Capacity, Failure, Finding, Flavor, FrontEnd, Installed, Inventory, MachineModel,
-    ProviderError, ProviderVersions, Simulator, Surveyor,
+    MachineNetwork, ProviderError, ProviderVersions, Simulator, Surveyor,
 };
 
 /// An entry in the program's list of clouds.
@@ -87,6 +87,11 @@ pub trait Provider: Send + Sync {
     /// How `plan` simulates its machines.
     fn model(&self) -> Option<MachineModel> {
         None
+    }
+
+    /// Ranges of addresses that machines get, by the infrastructure object of their cluster.
+    fn machine_networks(&self, _infrastructure: &Value) -> Vec<MachineNetwork> {
+        Vec::new()
     }
 
     /// Capacity for `plan`.

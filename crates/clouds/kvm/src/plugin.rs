@@ -7,8 +7,8 @@ use std::sync::Arc;
 use capstan_capi_types::admission::Rules;
 use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_provider_kit::{
-    ConsoleReader, MachineModel, OpenedProvider, Provider, ProviderError, RunningProvider, Size, Subcommand,
-    Terminal,
+    ConsoleReader, MachineModel, MachineNetwork, OpenedProvider, Provider, ProviderError, RunningProvider,
+    Size, Subcommand, Terminal,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -62,6 +62,12 @@ impl Provider for Kvm {
 
     fn codes(&self) -> &'static [Code] {
         code::CATALOGUE
+    }
+
+    fn machine_networks(&self, infrastructure: &Value) -> Vec<MachineNetwork> {
+        let fields = ["/spec/network/cidr", "/status/cidr"];
+        let mut networks = fields.iter().filter_map(|field| MachineNetwork::at(infrastructure, field));
+        networks.next().filter(|_| infrastructure["kind"] == "KVMCluster").into_iter().collect()
     }
 
     fn arguments(&self, command: Command) -> Command {

@@ -1,6 +1,7 @@
 //! The provider as a plug-in.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use capstan_capi_types::admission::Rules;
@@ -8,9 +9,9 @@ use capstan_cloudstack_types::v1beta3::CloudStackFailureDomain;
 use capstan_cloudstack_types::{admission, conversion, definitions};
 use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_provider_kit::{
-    Adoption, Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider,
-    Provider, ProviderError, ProviderVersions, RunningProvider, Secret, Size, Surveyor, served,
-    within_patience,
+    Adoption, Capacity, Failure, Finding, Flavor, Installed, Inventory, MachineModel, MachineNetwork,
+    OpenedProvider, Provider, ProviderError, ProviderVersions, RunningProvider, Secret, Size, Surveyor,
+    served, within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -51,6 +52,20 @@ impl CloudStack {
     }
 }
 
+/// The addresses of a network that the provider creates; those of others are in the cloud only.
+fn network_of(network: &Value, field: &str) -> Option<MachineNetwork> {
+    let text = |name: &str| network[name].as_str().filter(|text| !text.is_empty());
+    if let (Some(gateway), Some(netmask)) = (text("gateway"), text("netmask")) {
+        let length = netmask.parse::<Ipv4Addr>().ok()?.to_bits().leading_ones();
+        return Some(MachineNetwork {
+            cidr: format!("{gateway}/{length}"),
+            field: format!("{field}.gateway"),
+        });
+    }
+    let cidr = network["vpc"]["cidr"].as_str().filter(|cidr| !cidr.is_empty())?;
+    Some(MachineNetwork { cidr: cidr.to_owned(), field: format!("{field}.vpc.cidr") })
+}
+
 impl Provider for CloudStack {
     fn name(&self) -> &'static str {
         "cloudstack"
@@ -70,6 +85,19 @@ impl Provider for CloudStack {
 
     fn versions(&self) -> Option<ProviderVersions> {
         Some(ProviderVersions { kinds: conversion::kinds(), convert: conversion::convert })
+    }
+
+    fn machine_networks(&self, infrastructure: &Value) -> Vec<MachineNetwork> {
+        let domains = infrastructure["spec"]["failureDomains"].as_array();
+        let domains = domains.filter(|_| infrastructure["kind"] == "CloudStackCluster");
+        domains
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .filter_map(|(number, domain)| {
+                network_of(&domain["zone"]["network"], &format!("spec.failureDomains[{number}].zone.network"))
+            })
+            .collect()
     }
 
     fn codes(&self) -> &'static [Code] {

@@ -6,8 +6,9 @@ use capstan_capi_types::admission::Rules;
 use capstan_controller::{Client, Code, Env, Runtime};
 use capstan_openstack_types::{admission, conversion, definitions};
 use capstan_provider_kit::{
-    Capacity, ConsoleReader, Failure, Finding, Flavor, Installed, Inventory, MachineModel, OpenedProvider,
-    Provider, ProviderError, ProviderVersions, RunningProvider, Secret, Surveyor, within_patience,
+    Capacity, ConsoleReader, Failure, Finding, Flavor, Installed, Inventory, MachineModel, MachineNetwork,
+    OpenedProvider, Provider, ProviderError, ProviderVersions, RunningProvider, Secret, Surveyor,
+    within_patience,
 };
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -67,6 +68,13 @@ impl Provider for OpenStack {
 
     fn versions(&self) -> Option<ProviderVersions> {
         Some(ProviderVersions { kinds: conversion::kinds(), convert: conversion::convert })
+    }
+
+    fn machine_networks(&self, infrastructure: &Value) -> Vec<MachineNetwork> {
+        let subnets = infrastructure["spec"]["managedSubnets"].as_array();
+        let count = subnets.filter(|_| infrastructure["kind"] == "OpenStackCluster").map_or(0, Vec::len);
+        let field = |number| format!("/spec/managedSubnets/{number}/cidr");
+        (0..count).filter_map(|number| MachineNetwork::at(infrastructure, &field(number))).collect()
     }
 
     fn codes(&self) -> &'static [Code] {
