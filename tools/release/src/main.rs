@@ -65,6 +65,9 @@ struct Options {
     /// Pack only what is installed on a Kubernetes: chart, manifests, the repository of clusterctl
     #[arg(long)]
     kubernetes_only: bool,
+    /// Pack only the Debian package of each processor
+    #[arg(long, conflicts_with = "kubernetes_only")]
+    debian_only: bool,
 }
 
 /// clusterctl refuses components whose image has no registry.
@@ -126,14 +129,18 @@ fn run(options: &Options) -> Result<()> {
         notices: sbom::notices(&metadata)?,
     };
     empty(&out)?;
-    let files = match options.kubernetes_only {
-        true => kubernetes::pack(&release)?,
-        false => {
-            for program in &programs {
-                pack(&release, program, &out)?;
+    if !options.kubernetes_only {
+        for program in &programs {
+            debian_package(&release, program, &out)?;
+            if !options.debian_only {
+                archive_and_image(&release, program, &out)?;
             }
-            once(&release, &metadata)?
         }
+    }
+    let files = match options {
+        Options { debian_only: true, .. } => Vec::new(),
+        Options { kubernetes_only: true, .. } => kubernetes::pack(&release)?,
+        _ => once(&release, &metadata)?,
     };
     for (name, bytes) in files {
         write(&out, &name, &bytes)?;
@@ -190,24 +197,29 @@ fn empty(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))
 }
 
-/// Writes the files of one processor and reads them back.
-fn pack(release: &Release, program: &Program, out: &Path) -> Result<()> {
+/// Writes the Debian package of one processor and reads it back.
+fn debian_package(release: &Release, program: &Program, out: &Path) -> Result<()> {
     let target = program.target;
-    let write = |name: String, bytes: &[u8]| write(out, &name, bytes);
-    write(archive::file_name(release, target), &archive::pack(release, target, &program.bytes)?)?;
     let package = deb::pack(release, target, &program.bytes, program.linked == Linked::Dynamic)?;
     let read = deb::Package::read(&package).context("the Debian package does not read back")?;
     ensure!(
         read.field("Architecture")? == target.architecture,
         "the Debian package is for another processor"
     );
-    write(deb::file_name(release, target), &package)?;
+    write(out, &deb::file_name(release, target), &package)
+}
+
+/// Writes the archive and the image of one processor, and reads the image back.
+fn archive_and_image(release: &Release, program: &Program, out: &Path) -> Result<()> {
+    let target = program.target;
+    let archive = archive::pack(release, target, &program.bytes)?;
+    write(out, &archive::file_name(release, target), &archive)?;
     let image = oci::pack(release, target, &program.bytes)?;
     let read = oci::Image::read(&image).context("the image does not read back")?;
     ensure!(read.config["architecture"] == target.architecture, "the image is for another processor");
     let inside = read.files.entries.get(oci::PROGRAM).and_then(|entry| entry.bytes.as_ref());
     ensure!(inside == Some(&program.bytes), "the image contains another program");
-    write(oci::file_name(release, target), &image)
+    write(out, &oci::file_name(release, target), &image)
 }
 
 /// Files that are the same for every processor.

@@ -25,9 +25,9 @@ impl Packer {
         self.run(&["--kubernetes-only"], binary, out).await
     }
 
-    /// Packs everything for this processor. Returns the Debian package.
+    /// Packs the Debian package for this processor.
     pub async fn debian_package(&self, binary: &Path, out: &Path) -> Result<PathBuf> {
-        self.run(&[], binary, out).await?;
+        self.run(&["--debian-only"], binary, out).await?;
         let files = std::fs::read_dir(out)?.flatten().map(|entry| entry.path());
         let mut packages = files.filter(|path| path.extension().is_some_and(|end| end == "deb"));
         packages.next().context("the release has no Debian package")
