@@ -272,8 +272,10 @@ pub fn all_is_well(shape: Shape, bare: bool, world: &World<'_>, cloud: &Cloud) -
     let networks = objects.list(&KindName::of::<CloudStackIsolatedNetwork>());
     let balanced = networks.iter().any(|network| network["status"]["publicIPID"].is_string());
     // Failure domains of one zone may share a network.
-    let key = Key::new(NAMESPACE, NAME);
-    let manifest = objects.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
+    let clusters = objects.list(&KindName::of::<CloudStackCluster>());
+    // That of a class has a name with a suffix.
+    let of_cluster = |it: &&Value| it["metadata"]["labels"][label::CLUSTER_NAME] == NAME;
+    let manifest = clusters.iter().find(of_cluster).ok_or_else(|| wrong("no CloudStackCluster"))?;
     let domains = manifest["spec"]["failureDomains"].as_array().into_iter().flatten();
     let places = domains.map(|domain| {
         let zone = &domain["zone"];
