@@ -84,12 +84,12 @@ struct Probes {
 impl Probes {
     /// How long after the last probe the next one is made.
     fn pause(&self, is_new: bool) -> SignedDuration {
-        let regular = if is_new { PROBE_NEW_EVERY } else { PROBE_EVERY };
-        if self.timed_out == 0 {
-            return regular;
+        let doubled = |first: SignedDuration, times: u32| first.saturating_mul(1 << times.min(8));
+        match (is_new, self.timed_out) {
+            // What leads to an API server may be there a moment before it: one probe that times out is no reason to wait.
+            (true, times) => doubled(PROBE_NEW_EVERY, times).min(PROBE_EVERY),
+            (false, times) => doubled(PROBE_EVERY, times.saturating_sub(1)).min(PROBE_SELDOM),
         }
-        let most = if is_new { PROBE_EVERY } else { PROBE_SELDOM };
-        regular.max(PROBE_EVERY.saturating_mul(1 << (self.timed_out - 1).min(8)).min(most))
     }
 
     fn is_reachable(&self, health: &Health) -> bool {
@@ -264,7 +264,7 @@ mod tests {
         };
         let pauses = |is_new| [0, 1, 2, 3, 4, 5, u32::MAX].map(|timed_out| milliseconds(is_new, timed_out));
         assert_eq!(pauses(false), [10_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
-        assert_eq!(pauses(true), [500, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000]);
+        assert_eq!(pauses(true), [500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
     }
 
     #[test]
