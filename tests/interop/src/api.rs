@@ -21,8 +21,8 @@ use serde_json::Value;
 
 use crate::bed::kubeconfig::{self, Access};
 
-/// Timeout of every request except watches.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of every request except watches. It ends a request that hangs; many at once on a busy machine take a minute.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Content types of request bodies.
 pub mod content {
