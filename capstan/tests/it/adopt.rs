@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cloudstack::FastCloud;
+use crate::output::Transcript;
 use crate::program::{Server, ask, failed, patch, succeeded};
 use crate::verbs::on;
 
@@ -109,11 +110,11 @@ async fn a_cluster_is_imported_locked_given_back_and_taken_over_without_a_change
     let export = written(dir.path(), "export.json", &exported(&old).await);
     let export = export.to_str().unwrap();
 
-    let dry = succeeded(on(&new, &["adopt", export, "--dry-run"]));
-    assert!(dry.contains("objects would be imported into namespace default, locked"), "{dry}");
+    let to = second.path();
+    let mut transcript = Transcript::new(dir.path()).with_dir(first.path(), "[OLD]").with_dir(to, "[NEW]");
+    succeeded(transcript.run_on(to, &["adopt", export, "--dry-run"]));
     assert_eq!(left(&new).await, [""; 0]);
-    let imported = succeeded(on(&new, &["adopt", export]));
-    assert!(imported.contains("objects imported into namespace default, locked\nno changes\n"), "{imported}");
+    succeeded(transcript.run_on(to, &["adopt", export]));
     assert_eq!(machines(&new).await, ids);
 
     // The lock holds, whatever spec.paused is.
@@ -124,69 +125,48 @@ async fn a_cluster_is_imported_locked_given_back_and_taken_over_without_a_change
         let locked = async || paused(&new, path).await.is_some_and(|why| why.contains("locked"));
         until(path, locked).await;
     }
-    for (arguments, expected) in [
-        (&["adopt", export][..], "cluster demo is already imported into namespace default and locked"),
-        (&["resume", "demo"], "cluster demo is locked: `capstan adopt --unlock demo`"),
-        (&["delete", "demo", "--yes"], "cluster demo is locked: `capstan adopt --rollback demo`"),
-        (
-            &["adopt", "--unlock", "demo"],
-            "two management clusters must not reconcile it: pause it in the old one",
-        ),
-        (&["adopt", "--unlock", "nobody"], "no cluster named nobody in namespace default; there are: demo"),
+    for arguments in [
+        &["adopt", export][..],
+        &["resume", "demo"],
+        &["delete", "demo", "--yes"],
+        &["adopt", "--unlock", "demo"],
+        &["adopt", "--unlock", "nobody"],
     ] {
-        let error = failed(on(&new, arguments));
-        assert!(error.contains(expected), "{arguments:?}: {error}");
+        failed(transcript.run_on(to, arguments));
     }
     let kubeconfig = old.dir.join("admin.kubeconfig");
     let kubeconfig = kubeconfig.to_str().unwrap();
     let unlock = ["adopt", "--unlock", "demo", "--from-kubeconfig", kubeconfig];
-    let error = failed(on(&new, &unlock));
-    let command = format!(
-        "run `kubectl --kubeconfig {kubeconfig} -n default patch clusters.cluster.x-k8s.io demo --type merge -p \
-         '{{\"spec\":{{\"paused\":true}}}}'`"
-    );
-    assert!(error.contains("which still reconciles it") && error.contains(&command), "{error}");
+    failed(transcript.run_on(to, &unlock));
 
-    let rolled_back = succeeded(on(&new, &["adopt", "--rollback", "demo"]));
-    assert!(rolled_back.contains("nothing was changed in the cloud"), "{rolled_back}");
+    succeeded(transcript.run_on(to, &["adopt", "--rollback", "demo"]));
     assert_eq!(left(&new).await, [""; 0], "everything is removed");
     assert_eq!((cloud.resources(), cloud.changes()), (resources.clone(), changes.clone()));
-    let again = failed(on(&new, &["adopt", "--rollback", "demo"]));
-    assert!(again.contains("no cluster named demo"), "{again}");
+    transcript.run_on(to, &["adopt", "--rollback", "demo"]);
+    transcript.assert("adopt-export");
 
     // Live, and for good.
-    let imported = succeeded(on(&new, &["adopt", "--from-kubeconfig", kubeconfig]));
-    assert!(imported.contains("locked\nno changes\n"), "{imported}");
-    succeeded(on(&old, &["pause", "demo"]));
+    let mut transcript = Transcript::new(dir.path()).with_dir(first.path(), "[OLD]").with_dir(to, "[NEW]");
+    succeeded(transcript.run_on(to, &["adopt", "--from-kubeconfig", kubeconfig]));
+    succeeded(transcript.run_on(first.path(), &["pause", "demo"]));
     // What the old management cluster changes after the import is not lost silently.
     let scaled = json!({"spec": {"replicas": 2}});
     assert_eq!(patch(&old.admin(), &format!("{deployment}?fieldManager=test"), &scaled).await, 200);
-    let error = failed(on(&new, &unlock));
-    assert!(
-        error.contains(
-            "changed in the old management cluster after the import: MachineDeployment/demo-workers"
-        ),
-        "{error}"
-    );
+    transcript.note("after replicas were changed in the old management cluster");
+    failed(transcript.run_on(to, &unlock));
     // Spec changes that are pending in the source are the plan's changes here.
-    succeeded(on(&new, &["adopt", "--rollback", "demo"]));
-    let pending = on(&new, &["adopt", "--from-kubeconfig", kubeconfig]);
-    assert_eq!(pending.status.code(), Some(2), "{pending:?}");
-    let text = String::from_utf8(pending.stdout.clone()).unwrap();
-    assert!(text.contains("MachineDeployment/demo-workers: 1 created"), "{text}");
-    let error = failed(on(&new, &unlock));
-    assert!(
-        error.contains("cluster demo is still locked: the plan has changes: --accept-changes"),
-        "{error}"
-    );
+    succeeded(transcript.run_on(to, &["adopt", "--rollback", "demo"]));
+    transcript.run_on(to, &["adopt", "--from-kubeconfig", kubeconfig]);
+    failed(transcript.run_on(to, &unlock));
     assert_eq!((cloud.resources(), cloud.changes()), (resources.clone(), changes.clone()));
     succeeded(on(&new, &["adopt", "--rollback", "demo"]));
     let scaled = json!({"spec": {"replicas": 1}});
     assert_eq!(patch(&old.admin(), &format!("{deployment}?fieldManager=test"), &scaled).await, 200);
 
     succeeded(on(&new, &["adopt", "--from-kubeconfig", kubeconfig]));
-    let unlocked = succeeded(on(&new, &unlock));
-    assert!(unlocked.starts_with("no changes\ncluster demo is managed here"), "{unlocked}");
+    transcript.note("after they were changed back, and the cluster was imported again");
+    succeeded(transcript.run_on(to, &unlock));
+    transcript.assert("adopt-live");
     until("it is reconciled", async || paused(&new, CLUSTER).await.is_none()).await;
     succeeded(on(&new, &["wait", "demo", "--timeout", "5m"]));
     assert_eq!((cloud.resources(), cloud.changes()), (resources.clone(), changes.clone()));
@@ -206,8 +186,9 @@ async fn a_cluster_is_imported_locked_given_back_and_taken_over_without_a_change
 fn grows_and_goes(cloud: &FastCloud, server: &Server) {
     let scale = ["scale", "demo", "--workers", "workers=2", "--no-plan", "--wait", "--timeout", "5m"];
     succeeded(on(server, &scale));
-    let error = failed(on(server, &["adopt", "--rollback", "demo"]));
-    assert!(error.contains("cannot be given back: Machine/demo-workers-"), "{error}");
+    let mut transcript = Transcript::new(&server.dir);
+    transcript.run_on(&server.dir, &["adopt", "--rollback", "demo"]);
+    transcript.assert("adopt-rollback-too-late");
     succeeded(on(server, &["delete", "demo", "--yes", "--wait", "--timeout", "5m"]));
     assert_eq!(cloud.resources(), [""; 0]);
 }
@@ -284,9 +265,10 @@ async fn taken_over(from_capc: bool) {
     let rules = cloud.list("listFirewallRules", "firewallrule");
 
     let new = Server::start(second.path(), &[]);
-    let imported = succeeded(on(&new, &["adopt", folder.to_str().unwrap()]));
-    assert!(imported.contains("locked\nno changes\n"), "{imported}");
-    succeeded(on(&new, &["adopt", "--unlock", "demo", "--source-stopped"]));
+    let mut transcript = Transcript::new(dir.path());
+    succeeded(transcript.run_on(second.path(), &["adopt", folder.to_str().unwrap()]));
+    succeeded(transcript.run_on(second.path(), &["adopt", "--unlock", "demo", "--source-stopped"]));
+    transcript.assert("adopt-source-stopped");
     until("it is reconciled", async || paused(&new, CLUSTER).await.is_none()).await;
     let path = "/apis/infrastructure.cluster.x-k8s.io/v1beta3/namespaces/default/cloudstackisolatednetworks";
     let ready = async || {
@@ -338,36 +320,16 @@ async fn exports_that_cannot_be_imported_are_refused_with_field_and_fix() {
     let mut bare = cluster("CloudStackCluster");
     bare.as_object_mut().unwrap().remove("status");
     let all = [cluster("CloudStackCluster"), infrastructure, control_plane.clone()];
-    for (objects, expected) in [
-        (&[lone][..], &["the source has no Cluster of cluster.x-k8s.io"][..]),
-        (
-            &[cluster("AWSCluster"), foreign, control_plane],
-            &[
-                "Cluster/c: spec.infrastructureRef.kind is AWSCluster: adopt supports CloudStackCluster",
-                "nothing was imported",
-            ],
-        ),
-        (
-            &[bare],
-            &[
-                "Cluster/c: status is missing",
-                "Cluster/c: spec.infrastructureRef: CloudStackCluster/c in namespace eksa is missing",
-            ],
-        ),
-        (
-            &all,
-            &[
-                "CloudStackCluster/c: spec.failureDomains[0].acsEndpoint: Secret/keys in namespace eksa with the credentials",
-                "KubeadmControlPlane/c: spec.machineTemplate.infrastructureRef: CloudStackMachineTemplate/t in namespace eksa is missing",
-                "Cluster/c: metadata.name: Secret/c-ca in namespace eksa is missing",
-            ],
-        ),
+    let mut transcript = Transcript::new(dir.path());
+    for (what, objects) in [
+        ("no cluster", &[lone][..]),
+        ("another provider", &[cluster("AWSCluster"), foreign, control_plane]),
+        ("a cluster alone", &[bare]),
+        ("a cluster without templates and secrets", &all),
     ] {
         let file = written(dir.path(), "bad.json", objects);
-        let error = failed(on(&server, &["adopt", file.to_str().unwrap()]));
-        for words in expected {
-            assert!(error.contains(words), "{words:?} is not in:\n{error}");
-        }
+        transcript.note(what);
+        failed(transcript.run_on(data.path(), &["adopt", file.to_str().unwrap()]));
     }
     let export = written(dir.path(), "all.json", &all);
     let export = export.to_str().unwrap();
@@ -376,20 +338,17 @@ async fn exports_that_cannot_be_imported_are_refused_with_field_and_fix() {
     let empty = dir.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let nothing = dir.path().join("nothing");
-    for (arguments, expected) in [
-        (&["adopt"][..], "nothing to do: name an export"),
-        (&["adopt", broken.to_str().unwrap()], "invalid YAML"),
-        (&["adopt", empty.to_str().unwrap()], "has no .yaml, .yml or .json files"),
-        (&["adopt", nothing.to_str().unwrap()], "cannot read"),
-        (
-            &["adopt", export, "--cluster", "d"],
-            "--cluster d: the source does not have it; its clusters are: c",
-        ),
-        (&["adopt", "--from-kubeconfig", nothing.to_str().unwrap()], "is not a usable kubeconfig"),
-        (&["adopt", "--rollback", "c"], "no cluster named c in namespace default"),
+    for arguments in [
+        &["adopt"][..],
+        &["adopt", broken.to_str().unwrap()],
+        &["adopt", empty.to_str().unwrap()],
+        &["adopt", nothing.to_str().unwrap()],
+        &["adopt", export, "--cluster", "d"],
+        &["adopt", "--from-kubeconfig", nothing.to_str().unwrap()],
+        &["adopt", "--rollback", "c"],
     ] {
-        let error = failed(on(&server, arguments));
-        assert!(error.contains(expected), "{arguments:?}: {error}");
+        failed(transcript.run_on(data.path(), arguments));
     }
+    transcript.assert("adopt-errors");
     assert_eq!(left(&server).await, [""; 0], "nothing was imported");
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cloudstack::FastCloud;
+use crate::output::Transcript;
 use crate::program::{Server, ask, patch, succeeded};
 use crate::sample::example;
 use crate::verbs::on;
@@ -166,14 +167,15 @@ async fn a_cluster_of_eks_anywhere_is_taken_over_with_its_manifests() {
 
     let new = Server::start(second.path(), &["--lifecycle=true"]);
     let adopt = ["adopt", export.to_str().unwrap(), "-n", SYSTEM];
-    let imported = succeeded(on(&new, &adopt));
-    assert!(imported.contains("locked\nno changes\n"), "{imported}");
+    let mut transcript = Transcript::new(dir.path());
+    succeeded(transcript.run_on(second.path(), &adopt));
     // It goes back without a trace, manifests too.
-    succeeded(on(&new, &["adopt", "--rollback", "anywhere", "-n", SYSTEM]));
+    succeeded(transcript.run_on(second.path(), &["adopt", "--rollback", "anywhere", "-n", SYSTEM]));
     assert_eq!(listed(&new, "/apis/anywhere.eks.amazonaws.com/v1alpha1", "default").await, [Value::Null; 0]);
     succeeded(on(&new, &adopt));
-    let unlocked = succeeded(on(&new, &["adopt", "--unlock", "anywhere", "-n", SYSTEM, "--source-stopped"]));
-    assert!(unlocked.contains("Cluster/anywhere in namespace default is paused"), "{unlocked}");
+    let unlock = ["adopt", "--unlock", "anywhere", "-n", SYSTEM, "--source-stopped"];
+    succeeded(transcript.run_on(second.path(), &unlock));
+    transcript.assert("adopt-eks-anywhere");
     succeeded(on(&new, &["wait", "anywhere", "-n", SYSTEM, "--timeout", "5m"]));
 
     // From now on the manifests are in charge, and change nothing.

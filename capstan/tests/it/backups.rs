@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::program::{Server, ask, capstan, failed, succeeded};
+use crate::output::Transcript;
+use crate::program::{Server, ask, capstan, succeeded};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -107,11 +108,13 @@ async fn a_backup_under_writes_holds_exactly_what_was_acknowledged_up_to_its_ver
     reached(50).await;
     let before = written.load(Ordering::Relaxed);
     let arguments = ["backup", "--data-dir", text(&lost), "--to", text(&file)].map(str::to_owned);
-    let printed =
-        tokio::task::spawn_blocking(move || succeeded(capstan(&arguments.each_ref().map(String::as_str))))
-            .await
-            .unwrap();
-    assert!(printed.contains("a restore needs the encryption key"), "{printed}");
+    let mut transcript = Transcript::new(folder.path());
+    tokio::task::spawn_blocking(move || {
+        succeeded(transcript.run(&arguments.each_ref().map(String::as_str)));
+        transcript.assert("backup");
+    })
+    .await
+    .unwrap();
     reached(written.load(Ordering::Relaxed) + 50).await;
     stop.store(true, Ordering::Relaxed);
     let mut acknowledged = BTreeMap::new();
@@ -178,17 +181,12 @@ async fn nothing_is_overwritten_and_nothing_damaged_is_restored() {
     succeeded(capstan(&["backup", "--data-dir", text(&data), "--to", text(&file)]));
     let whole = std::fs::read(&file).unwrap();
 
-    let printed = failed(capstan(&["backup", "--data-dir", text(&data), "--to", text(&file)]));
-    assert!(printed.contains("already exists: use another file"), "{printed}");
+    let mut transcript = Transcript::new(folder.path());
+    transcript.run(&["backup", "--data-dir", text(&data), "--to", text(&file)]);
     assert_eq!(std::fs::read(&file).unwrap(), whole);
-
-    let printed =
-        failed(capstan(&["backup", "--data-dir", text(&path("typo")), "--to", text(&path("other"))]));
-    assert!(printed.contains("is not a capstan data directory"), "{printed}");
+    transcript.run(&["backup", "--data-dir", text(&path("typo")), "--to", text(&path("other"))]);
     assert!(!path("typo").exists() && !path("other").exists());
-
-    let printed = failed(capstan(&["restore", "--from", text(&file), "--data-dir", text(&data)]));
-    assert!(printed.contains("is not empty"), "{printed}");
+    transcript.run(&["restore", "--from", text(&file), "--data-dir", text(&data)]);
 
     let flipped = |at: usize| {
         let mut bytes = whole.clone();
@@ -197,21 +195,22 @@ async fn nothing_is_overwritten_and_nothing_damaged_is_restored() {
     };
     let keys_end = 200;
     let cases = [
-        ("not a backup", flipped(0), "not a capstan backup"),
-        ("newer", flipped(9), "use the newer program"),
-        ("keys", flipped(keys_end), "damaged"),
-        ("objects", flipped(whole.len() / 2), "damaged"),
-        ("last byte", flipped(whole.len() - 1), "damaged"),
-        ("cut off", whole[..whole.len() - 1].to_vec(), "damaged"),
-        ("cut off in the keys", whole[..keys_end].to_vec(), "damaged"),
-        ("empty", Vec::new(), "damaged"),
-        ("longer", [whole.as_slice(), b"x"].concat(), "damaged"),
+        ("not a backup", flipped(0)),
+        ("newer", flipped(9)),
+        ("keys", flipped(keys_end)),
+        ("objects", flipped(whole.len() / 2)),
+        ("last byte", flipped(whole.len() - 1)),
+        ("cut off", whole[..whole.len() - 1].to_vec()),
+        ("cut off in the keys", whole[..keys_end].to_vec()),
+        ("empty", Vec::new()),
+        ("longer", [whole.as_slice(), b"x"].concat()),
     ];
-    for (what, bytes, expected) in cases {
+    for (what, bytes) in cases {
         let bad = path("bad");
         std::fs::write(&bad, bytes).unwrap();
-        let printed = failed(capstan(&["restore", "--from", text(&bad), "--data-dir", text(&back)]));
-        assert!(printed.contains(expected), "{what}: {printed}");
+        transcript.note(what);
+        transcript.run(&["restore", "--from", text(&bad), "--data-dir", text(&back)]);
         assert!(!back.exists(), "{what}: nothing is made");
     }
+    transcript.assert("backup-errors");
 }

@@ -6,7 +6,8 @@ use base64::Engine as _;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::program::{Server, ask, capstan, capstan_in, failed, succeeded};
+use crate::output::Transcript;
+use crate::program::{Server, ask, capstan, failed, succeeded};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// Distinct texts, so that a find says which path leaked.
@@ -59,6 +60,7 @@ async fn a_new_directory_and_its_backups_have_no_secret_in_clear_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let (data, key, running, stopped) = (path("data"), path("data.key"), path("running"), path("stopped"));
+    let mut transcript = Transcript::new(folder.path());
     let server = Server::start(&data, &["--api-only"]);
     for name in ["one", "two", "three"] {
         create(&server, name).await;
@@ -69,15 +71,14 @@ async fn a_new_directory_and_its_backups_have_no_secret_in_clear_text() {
     let deleted = ask(&server.admin(), Method::DELETE, &format!("{SECRETS}/three"), &Value::Null).await;
     assert_eq!(deleted.0, 200);
     let admin = data.join("admin.kubeconfig");
-    let said = succeeded(capstan(&["backup", "--kubeconfig", text(&admin), "--to", text(&running)]));
-    assert!(said.contains("encrypted; a restore needs the encryption key"), "{said}");
+    succeeded(transcript.run(&["backup", "--kubeconfig", text(&admin), "--to", text(&running)]));
     drop(server);
     // Once more, so that there is a snapshot too.
     let server = Server::start(&data, &["--api-only"]);
     assert_eq!(read(&server, "two").await, 200);
     drop(server);
-    succeeded(capstan(&["encryption", "reencrypt", "--data-dir", text(&data)]));
-    succeeded(capstan(&["backup", "--data-dir", text(&data), "--to", text(&stopped)]));
+    succeeded(transcript.run(&["encryption", "reencrypt", "--data-dir", text(&data)]));
+    succeeded(transcript.run(&["backup", "--data-dir", text(&data), "--to", text(&stopped)]));
     for place in [&data, &running, &stopped] {
         assert_eq!(leaks(place), Vec::<PathBuf>::new());
     }
@@ -85,16 +86,15 @@ async fn a_new_directory_and_its_backups_have_no_secret_in_clear_text() {
     let ca = std::fs::read_to_string(data.join("pki/ca.key")).unwrap();
     let line = ca.lines().nth(1).unwrap().as_bytes();
     assert!(!contains(&running, line) && !contains(&stopped, line) && !contains(&stopped, b"PRIVATE KEY"));
-    let said = succeeded(capstan(&["encryption", "status", "--data-dir", text(&data)]));
-    assert!(said.contains("new Secrets: key key1 of aesgcm") && !said.contains("should be"), "{said}");
+    transcript.run(&["encryption", "status", "--data-dir", text(&data)]);
 
     // Without the key a backup is worth nothing, and the message says what to do.
     let back = path("back");
     let restore = ["restore", "--from", text(&stopped), "--data-dir", text(&back)];
-    let said = failed(capstan(&restore));
-    assert!(said.contains("the backup is encrypted") && said.contains("--encryption-key-file"), "{said}");
+    transcript.run(&restore);
     assert!(!back.exists());
-    succeeded(capstan(&[&restore[..], &["--encryption-key-file", text(&key)]].concat()));
+    succeeded(transcript.run(&[&restore[..], &["--encryption-key-file", text(&key)]].concat()));
+    transcript.assert("encryption-of-backups");
     assert_eq!(leaks(&back), Vec::<PathBuf>::new());
     // The new directory has a key of its own.
     assert_ne!(std::fs::read(path("back.key")).unwrap(), std::fs::read(&key).unwrap());
@@ -107,28 +107,21 @@ async fn a_lost_or_wrong_key_is_a_start_error_that_counts_what_is_affected() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let (data, key, away) = (path("data"), path("data.key"), path("away.key"));
+    let mut transcript = Transcript::new(folder.path());
     let server = Server::start(&data, &["--api-only"]);
     create(&server, "one").await;
     create(&server, "two").await;
     drop(server);
     std::fs::rename(&key, &away).unwrap();
     let start = ["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(&data)];
-    let lost = failed(capstan(&start));
-    assert!(
-        lost.contains("objects cannot be decrypted (2 secrets): no encryption key is configured"),
-        "{lost}"
-    );
-    assert!(lost.contains("--encryption-key-file") && lost.contains("capstan store salvage"), "{lost}");
+    transcript.run(&start);
 
     // Another key of the same name.
     drop(Server::start(&path("other"), &["--api-only"]));
     let other = path("other.key");
-    let wrong = failed(capstan(&[&start[..], &["--encryption-key-file", text(&other)]].concat()));
-    assert!(wrong.contains("2 secrets") && wrong.contains("key key1 of aesgcm (fingerprint"), "{wrong}");
-
-    let found = capstan(&["store", "salvage", "--data-dir", text(&data), "--dry-run"]);
-    let said = String::from_utf8(found.stdout).unwrap();
-    assert!(said.contains("lost: 2 objects that cannot be decrypted"), "{said}");
+    transcript.run(&[&start[..], &["--encryption-key-file", text(&other)]].concat());
+    transcript.run(&["store", "salvage", "--data-dir", text(&data), "--dry-run"]);
+    transcript.assert("encryption-lost-key");
     let server = Server::start(&data, &["--api-only", "--encryption-key-file", text(&away)]);
     assert_eq!(read(&server, "one").await, 200);
 }
@@ -148,22 +141,20 @@ async fn a_directory_without_encryption_stays_as_it_is_until_it_is_enabled_and_k
     let server = Server::start(&data, &["--api-only"]);
     assert_eq!(read(&server, "one").await, 200);
     assert!(!key.exists(), "an existing directory is not changed");
-    let refused = failed(capstan(&["encryption", "enable", "--data-dir", text(&data)]));
-    assert!(refused.contains("a server uses") && !key.exists(), "{refused}");
+    let mut transcript = Transcript::new(folder.path());
+    transcript.run(&["encryption", "enable", "--data-dir", text(&data)]);
+    assert!(!key.exists());
     drop(server);
-    let status = capstan(&["encryption", "status", "--data-dir", text(&data)]);
-    assert_eq!(status.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&status.stdout).contains("capstan encryption enable"), "{status:?}");
+    transcript.run(&["encryption", "status", "--data-dir", text(&data)]);
 
-    succeeded(capstan(&["encryption", "enable", "--data-dir", text(&data)]));
+    succeeded(transcript.run(&["encryption", "enable", "--data-dir", text(&data)]));
     assert_eq!(leaks(&data), Vec::<PathBuf>::new());
     let server = Server::start(&data, &["--api-only"]);
     create(&server, "two").await;
     drop(server);
-    let said = succeeded(capstan(&["encryption", "rotate", "--data-dir", text(&data), "--remove-old-keys"]));
-    assert!(said.contains("key2 added") && said.contains("key1 removed"), "{said}");
-    let said = succeeded(capstan(&["encryption", "status", "--data-dir", text(&data)]));
-    assert!(said.contains("key key2 of aesgcm") && !said.contains("key1"), "{said}");
+    succeeded(transcript.run(&["encryption", "rotate", "--data-dir", text(&data), "--remove-old-keys"]));
+    transcript.run(&["encryption", "status", "--data-dir", text(&data)]);
+    transcript.assert("encryption-enable-and-rotate");
     let server = Server::start(&data, &["--api-only"]);
     assert_eq!([read(&server, "one").await, read(&server, "two").await], [200, 200]);
 }
@@ -205,7 +196,9 @@ async fn a_server_re_encrypts_what_an_earlier_key_has_encrypted() {
     assert!(contains(&snapshot, b"\x03new") && !contains(&snapshot, b"\x03old"));
     let rotate =
         ["encryption", "rotate", "--data-dir", text(&data), "--encryption-provider-config", text(&config)];
-    assert!(failed(capstan(&rotate)).contains("is yours to change"));
+    let mut transcript = Transcript::new(folder.path());
+    transcript.run(&rotate);
+    transcript.assert("encryption-rotate-own-configuration");
     let reencrypt =
         ["encryption", "reencrypt", "--data-dir", text(&data), "--encryption-provider-config", text(&config)];
     succeeded(capstan(&reencrypt));
@@ -227,19 +220,17 @@ async fn a_systemd_credential_is_the_key_and_no_file_is_made() {
     drop(server);
     assert!(!path("data.key").exists(), "a key file beside the credential");
     assert_eq!(leaks(&data), Vec::<PathBuf>::new());
-    let status = ["encryption", "status", "--data-dir", text(&data)];
-    let said = succeeded(capstan_in(&environment, &status));
     let credential = credentials.join("capstan-encryption");
-    assert!(said.contains(&format!("configuration: {}", credential.display())), "{said}");
-    let said = succeeded(capstan_in(&environment, &["encryption", "reencrypt", "--data-dir", text(&data)]));
-    assert!(said.contains("3/3 old files removed"), "{said}");
-    let said = failed(capstan_in(&environment, &["encryption", "rotate", "--data-dir", text(&data)]));
-    assert!(said.contains("is yours to change"), "{said}");
+    let mut transcript = Transcript::new(folder.path());
+    for verb in ["status", "reencrypt", "rotate"] {
+        transcript.run_in(&environment, &["encryption", verb, "--data-dir", text(&data)]);
+    }
     // Another key is noticed, and the right one reads on.
     std::fs::write(&credential, [8; 32]).unwrap();
+    transcript.note("with another key");
     let start = ["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(&data)];
-    let said = failed(capstan_in(&environment, &start));
-    assert!(said.contains("secrets"), "{said}");
+    transcript.run_in(&environment, &start);
+    transcript.assert("encryption-credential");
     std::fs::write(&credential, [7; 32]).unwrap();
     let server = Server::start_in(&environment, &data, &["--api-only"]);
     assert_eq!(read(&server, "one").await, 200);
@@ -252,32 +243,32 @@ async fn a_systemd_credential_that_cannot_be_used_is_an_error_that_names_it_and_
     let (data, credentials) = (path("data"), path("credentials"));
     let credential = credentials.join("capstan-encryption");
     let start = ["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(&data)];
-    let refused = |directory: &Path| {
-        let said = failed(capstan_in(&[("CREDENTIALS_DIRECTORY", directory)], &start));
-        assert!(said.contains(text(&credential)), "{said}");
+    let mut transcript = Transcript::new(folder.path());
+    let mut refused = |what: &str| {
+        transcript.note(what);
+        let said = failed(transcript.run_in(&[("CREDENTIALS_DIRECTORY", &*credentials)], &start));
         assert!(!path("data.key").exists() && !data.join("encryption.key").exists(), "another key was made");
         said
     };
 
     // Its directory is none: neither of them can be read.
     std::fs::write(&credentials, "").unwrap();
-    assert!(refused(&credentials).contains("see LoadCredential= of the unit"));
+    refused("the credentials directory is a file");
     std::fs::remove_file(&credentials).unwrap();
     std::fs::create_dir_all(&credential).unwrap();
-    assert!(refused(&credentials).contains("see LoadCredential= of the unit"));
+    refused("the credential is a directory");
     std::fs::remove_dir(&credential).unwrap();
 
     // Too short in base64 and as it is, empty, and text: no part of it is shown.
     let short = base64::engine::general_purpose::STANDARD.encode("0123456789");
-    for (content, why) in [
-        (short.as_bytes(), "has 10 bytes: use 32"),
-        (&[0xf7; 31], "no key of 32 bytes"),
-        (b"", "has 0 bytes: use 32"),
-        (b"swordfish: everybody", "not an EncryptionConfiguration"),
+    for (what, content) in [
+        ("10 bytes in base64", short.as_bytes()),
+        ("31 bytes", &[0xf7; 31]),
+        ("an empty file", b""),
+        ("text", b"swordfish: everybody"),
     ] {
         std::fs::write(&credential, content).unwrap();
-        let said = refused(&credentials);
-        assert!(said.contains(why) && said.contains("head -c 32 /dev/urandom | base64"), "{said}");
+        let said = refused(what);
         assert!(
             !said.contains(&short) && !said.contains("swordfish") && !said.contains("0123456789"),
             "{said}"
@@ -292,9 +283,8 @@ async fn a_systemd_credential_that_cannot_be_used_is_an_error_that_names_it_and_
     drop(server);
     assert_eq!(leaks(&data), Vec::<PathBuf>::new());
     std::fs::remove_file(&credential).unwrap();
-    let said = refused(&credentials);
-    assert!(said.contains("is encrypted and has no key") && said.contains("--encryption-key-file"), "{said}");
-    assert!(!said.contains("clear text"), "{said}");
+    refused("the credential is gone");
+    transcript.assert("encryption-unusable-credential");
     std::fs::write(&credential, [7; 32]).unwrap();
     let server = Server::start_in(&environment, &data, &["--api-only"]);
     assert_eq!(read(&server, "one").await, 200);

@@ -7,23 +7,25 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::demo::Demo;
-use crate::program::{capstan, failed, succeeded};
+use crate::output::Transcript;
+use crate::program::succeeded;
 use crate::terminal::Terminal;
 use crate::verbs::on_dir;
 
-/// Runs `capstan init` with the keys of a demo's cloud.
-fn init(data: &Path, arguments: &[&str]) -> Output {
+/// Runs `capstan init first --yes` with the keys of a demo's cloud.
+fn init(transcript: &mut Transcript, data: &Path, arguments: &[&str]) -> Output {
     let cloud: Value = serde_json::from_slice(&std::fs::read(data.join("cloud.json")).unwrap()).unwrap();
     let key = |field: &str| cloud["credentials"][field].as_str().unwrap().to_owned();
-    Command::new(env!("CARGO_BIN_EXE_capstan"))
-        .arg("init")
-        .args(arguments)
+    let arguments = [&["init", "first", "--yes"], arguments].concat();
+    let output = Command::new(env!("CARGO_BIN_EXE_capstan"))
+        .args(&arguments)
         .env_remove("OS_CLIENT_CONFIG_FILE")
         .env("CLOUDSTACK_API_URL", key("api-url"))
         .env("CLOUDSTACK_API_KEY", key("api-key"))
         .env("CLOUDSTACK_SECRET_KEY", key("secret-key"))
         .output()
-        .unwrap()
+        .unwrap();
+    transcript.add(&arguments, output)
 }
 
 #[test]
@@ -35,33 +37,14 @@ fn a_first_cluster_takes_three_commands() {
     demo.until("cluster demo is ready");
     let (to, endpoint) = (dir.path().to_str().unwrap(), format!("CLUSTER_ENDPOINT_PORT={port}"));
 
-    let wrong = failed(init(&data, &["first", "--yes", "--to", to, "--set", "CLOUDSTACK_ZONE_NAME=zone-9"]));
-    assert!(wrong.contains("no such zone; it has zone-1"), "{wrong}");
-    let many = ["first", "--yes", "--to", to, "--worker-machine-count", "500", "--set", &endpoint];
-    let output = init(&data, &many);
-    assert_eq!(output.status.code(), Some(4), "{output:?}");
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(stderr.contains("error: quota: 501 machines are needed and"), "{stderr}");
-
-    let output = init(&data, &["first", "--yes", "--to", to, "--force", "--set", &endpoint]);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let stdout = succeeded(output);
-    assert!(
-        stderr.contains("ok: the quota is sufficient") && stderr.contains("ok: the role allows"),
-        "{stderr}"
-    );
+    let mut transcript = Transcript::new(dir.path());
+    init(&mut transcript, &data, &["--to", to, "--set", "CLOUDSTACK_ZONE_NAME=zone-9"]);
+    init(&mut transcript, &data, &["--to", to, "--worker-machine-count", "500", "--set", &endpoint]);
+    init(&mut transcript, &data, &["--to", to, "--force", "--set", &endpoint]);
     let (secret, manifest) = (dir.path().join("first-credentials.yaml"), dir.path().join("first.yaml"));
-    assert!(stdout.contains(&format!("next: capstan up -f {}", secret.display())), "{stdout}");
-    let text = std::fs::read_to_string(&manifest).unwrap();
-    for expected in [
-        "#   zone: zone-1",
-        "#   template: ubuntu-2404-kube-v1.36.0 (also: ubuntu-2404-kube-v1.35.0",
-        "Small Instance",
-    ] {
-        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
-    }
-    let again = failed(init(&data, &["first", "--yes", "--to", to]));
-    assert!(again.contains("--force"), "{again}");
+    transcript.add_file(&manifest);
+    init(&mut transcript, &data, &["--to", to]);
+    transcript.assert("init");
 
     let files = ["-f", secret.to_str().unwrap(), "-f", manifest.to_str().unwrap()];
     // The demo has a CNI for clusters with the template's label.
@@ -76,13 +59,16 @@ fn a_first_cluster_takes_three_commands() {
 #[test]
 fn init_without_credentials_says_what_to_set() {
     let dir = tempfile::tempdir().unwrap();
+    let arguments =
+        ["init", "first", "--provider", "cloudstack", "--yes", "--to", dir.path().to_str().unwrap()];
     let output = Command::new(env!("CARGO_BIN_EXE_capstan"))
-        .args(["init", "first", "--provider", "cloudstack", "--yes", "--to", dir.path().to_str().unwrap()])
+        .args(arguments)
         .env_remove("CLOUDSTACK_API_URL")
         .output()
         .unwrap();
-    let stderr = failed(output);
-    assert!(stderr.contains("no credentials: set CLOUDSTACK_API_URL"), "{stderr}");
+    let mut transcript = Transcript::new(dir.path());
+    transcript.add(&arguments, output);
+    transcript.assert("init-without-credentials");
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");
 }
 
@@ -98,20 +84,19 @@ fn manifests_are_generated_from_flavors() {
     let set: Vec<&str> = values.iter().flat_map(|value| ["--set", *value]).collect();
     let plain =
         ["generate", "cluster", "first", "--provider", "cloudstack", "--kubernetes-version", "v1.36.0"];
-    let missing = failed(capstan(&plain));
-    assert!(missing.contains("no value for CLOUDSTACK_"), "{missing}");
-    let text = succeeded(capstan(&[&plain[..], &["--worker-machine-count", "2"], &set].concat()));
-    assert!(text.contains("name: first-md-0") && text.contains("replicas: 2"), "{text}");
-    let affine = succeeded(capstan(&[&plain[..], &["--flavor", "affinity"], &set].concat()));
-    assert!(affine.contains("affinity: anti"), "{affine}");
-    let unknown = failed(capstan(&[&plain[..], &["--flavor", "purple"]].concat()));
-    assert!(unknown.contains("CloudStack has affinity, autoscale"), "{unknown}");
-    let list = ["generate", "cluster", "first", "--list-variables", "--provider"];
-    let variables = succeeded(capstan(&[&list[..], &["cloudstack"]].concat()));
-    assert!(variables.contains("CLOUDSTACK_ZONE_NAME: required\n"), "{variables}");
-    assert!(variables.contains("CLUSTER_ENDPOINT_PORT: default \"6443\"\n"), "{variables}");
-    let variables = succeeded(capstan(&[&list[..], &["openstack"]].concat()));
-    assert!(variables.contains("OPENSTACK_IMAGE_NAME: required\n"), "{variables}");
+    let dir = tempfile::tempdir().unwrap();
+    let mut transcript = Transcript::new(dir.path());
+    transcript.run(&plain);
+    transcript.run(&[&plain[..], &["--worker-machine-count", "2"], &set].concat());
+    transcript.run(&[&plain[..], &["--flavor", "affinity"], &set].concat());
+    transcript.run(&[&plain[..], &["--flavor", "purple"]].concat());
+    transcript.run(&["generate", "cluster", "first"]);
+    transcript.assert("generate");
+    let mut transcript = Transcript::new(dir.path());
+    for provider in ["cloudstack", "openstack"] {
+        transcript.run(&["generate", "cluster", "first", "--list-variables", "--provider", provider]);
+    }
+    transcript.assert("generate-variables");
 }
 
 /// A simulated OpenStack; killed when dropped.
@@ -229,29 +214,24 @@ fn the_provider_is_the_one_whose_credentials_are_in_the_environment() {
     let config = dir.path().join("clouds.yaml");
     let _cloud = OpenStack::start(&config);
     let to = dir.path().to_str().unwrap();
-    let init = |arguments: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_capstan"))
-            .args([&["init", "first", "--yes", "--force", "--to", to], arguments].concat())
+    let mut transcript = Transcript::new(dir.path());
+    let mut init = |arguments: &[&str]| {
+        let arguments = [&["init", "first", "--yes", "--force", "--to", to], arguments].concat();
+        let output = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(&arguments)
             .env_remove("CLOUDSTACK_API_URL")
             .env("OS_CLIENT_CONFIG_FILE", &config)
             .output()
-            .unwrap()
+            .unwrap();
+        transcript.add(&arguments, output)
     };
     let cloud = ["--set", "OPENSTACK_CLOUD=capstan"];
-    let output = init(&cloud);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    succeeded(output);
-    for expected in ["ok: the quota is sufficient", "ok: the project may have load balancers"] {
-        assert!(stderr.contains(expected), "{stderr}");
-    }
+    succeeded(init(&cloud));
     let manifest = std::fs::read_to_string(dir.path().join("first.yaml")).unwrap();
     assert!(manifest.contains("#   image: ubuntu-2404-kube-v1.36.0"), "{manifest}");
     let secret = std::fs::read_to_string(dir.path().join("first-credentials.yaml")).unwrap();
     assert!(secret.contains("clouds.yaml: "), "the Secret has the file's content");
-    let output = init(&[&cloud[..], &["--worker-machine-count", "500"]].concat());
-    assert_eq!(output.status.code(), Some(4), "{output:?}");
-    let wrong = failed(init(&[&cloud[..], &["--set", "OPENSTACK_IMAGE_NAME=nothing"]].concat()));
-    assert!(wrong.contains("OpenStack has no such image; it has"), "{wrong}");
-    let both = failed(capstan(&["generate", "cluster", "first"]));
-    assert!(both.contains("--provider is needed: one of cloudstack, openstack"), "{both}");
+    init(&[&cloud[..], &["--worker-machine-count", "500"]].concat());
+    init(&[&cloud[..], &["--set", "OPENSTACK_IMAGE_NAME=nothing"]].concat());
+    transcript.assert("init-openstack");
 }

@@ -8,7 +8,8 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::{Server, ask, failed, succeeded};
+use crate::output::Transcript;
+use crate::program::{Server, ask, succeeded};
 use crate::sample::{example, of_kind, quick, simulated};
 use crate::verbs::on;
 
@@ -137,10 +138,9 @@ async fn a_plan_previews_a_manifest_and_changes_nothing() {
     let before = machines(&server).await;
     let mut objects = example("sim-cluster.yaml");
 
+    let mut transcript = Transcript::new(dir.path());
     let same = written(dir.path(), "same.json", &objects);
-    let nothing = on(&server, &["plan", "-f", same.to_str().unwrap()]);
-    assert_eq!(nothing.status.code(), Some(0), "{nothing:?}");
-    assert_eq!(succeeded(nothing), "no changes\n");
+    transcript.run_on(data.path(), &["plan", "-f", same.to_str().unwrap()]);
 
     of_kind(&mut objects, "KubeadmControlPlane")["spec"]["version"] = "v1.36.1".into();
     let upgraded = written(dir.path(), "upgraded.json", &objects);
@@ -157,9 +157,7 @@ async fn a_plan_previews_a_manifest_and_changes_nothing() {
     of_kind(&mut objects, "KubeadmControlPlane")["spec"]["version"] = "v1.36.0".into();
     of_kind(&mut objects, "MachineDeployment")["spec"]["replicas"] = 3.into();
     let scaled = written(dir.path(), "scaled.json", &objects);
-    let scale = on(&server, &["plan", "-f", scaled.to_str().unwrap()]);
-    assert_eq!(scale.status.code(), Some(2), "{scale:?}");
-    crate::output::assert_output("plan-scale", &String::from_utf8(scale.stdout).unwrap(), dir.path());
+    transcript.run_on(data.path(), &["plan", "-f", scaled.to_str().unwrap()]);
 
     let workers = on(&server, &["plan", "--delete", "md/quick-workers", "-o", "json"]);
     assert_eq!(workers.status.code(), Some(2), "{workers:?}");
@@ -167,20 +165,16 @@ async fn a_plan_previews_a_manifest_and_changes_nothing() {
     assert_eq!(plan["changes"][0]["object"], "MachineDeployment/quick-workers", "{plan:#}");
     assert_eq!(plan["changes"][0]["becomes"], "deleted");
     assert_eq!((&plan["summary"][0]["deleted"], plan["summary"].as_array().unwrap().len()), (&1.into(), 1));
-    let nobody = on(&server, &["plan", "--delete", "md/nobody"]);
-    assert!(failed(nobody).contains("MachineDeployment nobody does not exist in namespace default"));
+    transcript.run_on(data.path(), &["plan", "--delete", "md/nobody"]);
 
     of_kind(&mut objects, "KubeadmControlPlane")["spec"]["replicas"] = 2.into();
     let wrong = written(dir.path(), "wrong.json", &objects);
-    let refused = on(&server, &["plan", "-f", wrong.to_str().unwrap()]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(failed(refused).contains("spec.replicas"));
+    transcript.run_on(data.path(), &["plan", "-f", wrong.to_str().unwrap()]);
 
     assert_eq!(machines(&server).await, before, "a plan changes nothing");
     // `up` prints the same plan and then carries it out.
-    let up = on(&server, &["up", "-f", scaled.to_str().unwrap(), "--timeout", "5m"]);
-    assert!(String::from_utf8_lossy(&up.stderr).contains("MachineDeployment/quick-workers: 2 created"));
-    succeeded(up);
+    transcript.run_up(data.path(), &["-f", scaled.to_str().unwrap(), "--timeout", "5m"]);
+    transcript.assert("plan");
     assert_eq!(machines(&server).await.len(), 4);
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::program::{Server, ask, capstan, failed, succeeded};
+use crate::output::Transcript;
+use crate::program::{Server, ask, failed, succeeded};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -13,9 +14,9 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// What a server says that does not start.
-fn refused(dir: &Path) -> String {
-    failed(capstan(&["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(dir)]))
+/// Starts a server that is expected to fail.
+fn start(transcript: &mut Transcript, dir: &Path) {
+    failed(transcript.run(&["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(dir)]));
 }
 
 async fn create(server: &Server, name: &str) {
@@ -42,12 +43,10 @@ async fn a_directory_with_keys_and_without_a_store_is_no_empty_server() {
         std::fs::remove_file(dir.join(name)).unwrap();
     }
     std::fs::remove_file(file(&dir, "wal-")).unwrap();
-    let said = refused(&dir);
-    assert!(
-        said.contains("has the keys of a server and no store") && said.contains("capstan restore"),
-        "{said}"
-    );
-    succeeded(capstan(&["store", "init", "--data-dir", text(&dir)]));
+    let mut transcript = Transcript::new(folder.path());
+    start(&mut transcript, &dir);
+    succeeded(transcript.run(&["store", "init", "--data-dir", text(&dir)]));
+    transcript.assert("store-lost");
     Server::start(&dir, &["--api-only"]);
 }
 
@@ -59,13 +58,14 @@ async fn a_store_with_objects_gets_no_new_keys_in_silence() {
     create(&server, "kept").await;
     drop(server);
     let (pki, aside) = (dir.join("pki"), folder.path().join("aside"));
+    let mut transcript = Transcript::new(folder.path());
     for lost in [&["ca.key", "ca.crt", "sa.key"][..], &["ca.crt", "sa.key"], &["ca.crt", "ca.key"]] {
         std::fs::create_dir(&aside).unwrap();
         for name in lost {
             std::fs::rename(pki.join(name), aside.join(name)).unwrap();
         }
-        let said = refused(&dir);
-        assert!(said.contains("lacks the server's keys") && said.contains("capstan store salvage"), "{said}");
+        transcript.note(&format!("without {}", lost.join(", ")));
+        start(&mut transcript, &dir);
         for name in lost {
             assert!(!pki.join(name).exists(), "{name} was made");
             std::fs::rename(aside.join(name), pki.join(name)).unwrap();
@@ -73,8 +73,10 @@ async fn a_store_with_objects_gets_no_new_keys_in_silence() {
         std::fs::remove_dir(&aside).unwrap();
     }
     std::fs::rename(&pki, &aside).unwrap();
-    refused(&dir);
-    succeeded(capstan(&["store", "salvage", "--data-dir", text(&dir), "--to", text(&to)]));
+    transcript.note("without any of them");
+    start(&mut transcript, &dir);
+    succeeded(transcript.run(&["store", "salvage", "--data-dir", text(&dir), "--to", text(&to)]));
+    transcript.assert("store-lost-keys");
     let server = Server::start(&to, &["--api-only"]);
     let (code, _) = ask(&server.admin(), Method::GET, &format!("{MAPS}/kept"), &Value::Null).await;
     assert_eq!(code, 200, "salvaged with new keys");
@@ -87,8 +89,9 @@ fn a_first_start_that_fails_can_be_repeated() {
     let address = taken.local_addr().unwrap().to_string();
     let dir = folder.path().join("data");
     let arguments = ["server", "--api-only", "--data-dir", text(&dir), "--listen", &address];
-    let said = failed(capstan(&arguments));
-    assert!(said.contains("cannot listen on"), "{said}");
+    let mut transcript = Transcript::new(folder.path());
+    transcript.run(&arguments);
+    transcript.assert("server-address-in-use");
     Server::start(&dir, &["--api-only"]);
 }
 
@@ -105,16 +108,12 @@ async fn a_log_that_was_cut_off_is_refused_and_salvaged_into_another_directory()
     let bytes = std::fs::read(&log).unwrap();
     let third = bytes.windows(7).rposition(|window| window == b"\"three\"").unwrap();
     std::fs::write(&log, &bytes[..third]).unwrap();
-    let name = log.file_name().unwrap().to_str().unwrap();
 
-    let said = refused(&dir);
-    assert!(said.contains(name) && said.contains("was cut off"), "{said}");
-    assert!(said.contains("capstan store salvage"), "{said}");
-
-    let output = capstan(&["store", "salvage", "--data-dir", text(&dir), "--to", text(&to)]);
-    assert_eq!(output.status.code(), Some(2), "something is lost: {output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains(name) && said.contains("lost: changes from resource version"), "{said}");
+    let mut transcript = Transcript::new(folder.path());
+    start(&mut transcript, &dir);
+    // Something is lost.
+    transcript.run(&["store", "salvage", "--data-dir", text(&dir), "--to", text(&to)]);
+    transcript.assert("store-salvage");
     assert_eq!(std::fs::read(&log).unwrap(), bytes[..third], "the old directory is as it was");
 
     let server = Server::start(&to, &["--api-only"]);

@@ -10,7 +10,8 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::{Server, ask, capstan, failed, succeeded};
+use crate::output::Transcript;
+use crate::program::{Server, ask, capstan, succeeded};
 use crate::sample::{quick, simulated};
 use crate::site::Site;
 use crate::terminal::{END_OF_INPUT, Terminal};
@@ -24,10 +25,6 @@ pub fn on(server: &Server, arguments: &[&str]) -> Output {
 pub fn on_dir(dir: &Path, arguments: &[&str]) -> Output {
     let (verb, rest) = arguments.split_first().unwrap();
     capstan(&[&[*verb, "--data-dir", dir.to_str().unwrap()], rest].concat())
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
 }
 
 fn stderr(output: &Output) -> String {
@@ -55,7 +52,8 @@ async fn a_cluster_is_scaled_upgraded_and_deleted_from_the_command_line() {
     assert_eq!(serde_json::from_str::<Value>(&one).unwrap()["kind"], "Cluster");
     assert_eq!(succeeded(on(&server, &["why", "quick"])), "Cluster/quick is ready\n");
     assert!(succeeded(on(&server, &["events", "quick"])).contains("Cluster/quick"));
-    assert!(succeeded(on(&server, &["doctor"])).contains("1 of 1 clusters are ready"));
+    let mut transcript = Transcript::new(dir.path());
+    succeeded(transcript.run_on(dir.path(), &["doctor"]));
 
     let dry = succeeded(on(&server, &["scale", "quick", "--workers", "workers=2", "--dry-run"]));
     assert_eq!(dry, "machinedeployment/quick-workers: replicas 1 → 2 (dry run)\n");
@@ -78,11 +76,9 @@ async fn a_cluster_is_scaled_upgraded_and_deleted_from_the_command_line() {
         assert_eq!(machine["spec"]["version"], "v1.36.1", "{machine}");
     }
 
-    assert!(
-        succeeded(on(&server, &["pause", "quick"])).contains("paused; `capstan resume quick` resumes it")
-    );
-    assert_eq!(succeeded(on(&server, &["pause", "quick"])), "cluster quick is already paused\n");
-    assert_eq!(succeeded(on(&server, &["resume", "quick"])), "cluster quick resumed\n");
+    for verb in ["pause", "pause", "resume"] {
+        succeeded(transcript.run_on(dir.path(), &[verb, "quick"]));
+    }
 
     for (verb, what) in [("pause", "paused"), ("resume", "resumed")] {
         let dry = on(&server, &[verb, "quick", "--dry-run", "-o", "json"]);
@@ -97,24 +93,15 @@ async fn a_cluster_is_scaled_upgraded_and_deleted_from_the_command_line() {
     let actions: Value = serde_saphyr::from_str(&succeeded(yaml)).unwrap();
     assert_eq!(actions[0]["what"], "version v1.36.1 → v1.36.2", "{actions}");
 
-    let dry = succeeded(on(&server, &["delete", "quick", "--dry-run"]));
-    assert!(dry.contains("  KubeadmControlPlane/quick\n"), "{dry}");
-    for words in [
-        "Cluster/quick is deleted",
-        "MachineDeployment/quick-workers: 2 deleted",
-        "KubeadmControlPlane/quick: 1 deleted",
-    ] {
-        assert!(dry.contains(words), "{words:?} is not in:\n{dry}");
-    }
-    let order =
-        ["deleted quick-workers-", " of KubeadmControlPlane/quick, v1.36.1"].map(|words| dry.find(words));
-    assert!(order.is_sorted() && order[0].is_some(), "workers are deleted first:\n{dry}");
+    // Workers are deleted first.
+    succeeded(transcript.run_on(dir.path(), &["delete", "quick", "--dry-run"]));
     let names = succeeded(on(&server, &["delete", "quick", "--dry-run", "-o", "name"]));
     assert!(names.lines().any(|name| name == "Cluster/quick") && !names.contains("would"), "{names}");
     let deleted = succeeded(on(&server, &["delete", "quick", "--wait", "--timeout", "5m"]));
     assert_eq!(deleted, "cluster quick is being deleted\nquick is deleted\n");
-    let again = failed(on(&server, &["delete", "quick"]));
-    assert!(again.contains("no cluster named quick in namespace default; there are none"), "{again}");
+    transcript.note("after it was deleted");
+    transcript.run_on(dir.path(), &["delete", "quick"]);
+    transcript.assert("pause-and-delete");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,13 +113,12 @@ async fn kubeconfigs_are_merged_and_bundles_have_no_secrets() {
 
     let file = dir.path().join("merged");
     std::fs::copy(dir.path().join("admin.kubeconfig"), &file).unwrap();
-    let merge = ["kubeconfig", "quick", "--merge", file.to_str().unwrap(), "--dry-run"];
-    assert!(succeeded(on(&server, &merge)).contains("context quick-admin@quick would be merged"));
+    let mut transcript = Transcript::new(dir.path());
+    let merge = ["kubeconfig", "quick", "--merge", file.to_str().unwrap()];
+    succeeded(transcript.run_on(dir.path(), &[&merge[..], &["--dry-run"]].concat()));
     let config: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(config["contexts"].as_array().unwrap().len(), 1, "a dry run changes nothing");
-    let merged =
-        succeeded(on(&server, &["kubeconfig", "quick", "--merge", file.to_str().unwrap(), "--switch"]));
-    assert!(merged.contains("context quick-admin@quick"), "{merged}");
+    succeeded(transcript.run_on(dir.path(), &[&merge[..], &["--switch"]].concat()));
     let config: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(config["contexts"].as_array().unwrap().len(), 2, "the management cluster's is still there");
     let access = capstan_controller::Access::from_file(&file).unwrap();
@@ -140,8 +126,7 @@ async fn kubeconfigs_are_merged_and_bundles_have_no_secrets() {
     let workload = capstan_controller::Remote::new(access, dial, &capstan_controller::Env::system()).unwrap();
     let (status, nodes) = ask(&workload, Method::GET, "/api/v1/nodes", &Value::Null).await;
     assert_eq!((status, nodes["items"].as_array().map(Vec::len)), (200, Some(2)), "{nodes}");
-    let unknown = failed(on(&server, &["kubeconfig", "slow"]));
-    assert!(unknown.contains("no cluster named slow in namespace default; there are: quick"), "{unknown}");
+    transcript.run_on(dir.path(), &["kubeconfig", "slow"]);
 
     // A secret that was copied into an annotation is redacted as well.
     let noted = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "noted"}, "stringData": {"key": "open-sesame-open"}});
@@ -170,18 +155,14 @@ async fn kubeconfigs_are_merged_and_bundles_have_no_secrets() {
         }
     }
     assert!(values > 20 && !text.contains("open-sesame-open"), "{values} values were checked");
-    let twice = failed(on(&server, &["support-bundle", "--to", bundle.to_str().unwrap()]));
-    assert!(twice.contains("already exists: use another file with --to"), "{twice}");
+    transcript.run_on(dir.path(), &["support-bundle", "--to", bundle.to_str().unwrap()]);
 
-    let machine = succeeded(on(&server, &["get", "machines", "-o", "name"]));
-    let machine = machine.lines().next().unwrap().strip_prefix("machine/").unwrap();
-    let console = failed(on(&server, &["console", machine, "--simulator-url", "http://127.0.0.1:1"]));
-    assert!(console.contains("no `capstan sim site` answers at http://127.0.0.1:1"), "{console}");
-    let console = failed(on(&server, &["console", machine]));
-    assert!(
-        console.contains("in the memory of its server") && console.contains("--simulator-url"),
-        "{console}"
-    );
+    let machines = succeeded(on(&server, &["get", "machines", "-o", "name"]));
+    let mut names = machines.lines().map(|line| line.strip_prefix("machine/").unwrap());
+    let worker = names.find(|name| name.starts_with("quick-workers-")).unwrap();
+    transcript.run_on(dir.path(), &["console", worker, "--simulator-url", "http://127.0.0.1:1"]);
+    transcript.run_on(dir.path(), &["console", worker]);
+    transcript.assert("kubeconfig-bundle-and-console");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -243,15 +224,13 @@ async fn clusters_of_a_restored_server_are_not_reconciled_until_they_are_resumed
     let key = data.with_extension("key");
     let restore =
         ["restore", "--from", file, "--data-dir", back_text, "--encryption-key-file", key.to_str().unwrap()];
-    let dry = succeeded(capstan(&[&restore[..], &["--dry-run"]].concat()));
-    assert!(dry.contains("the backup is valid") && !back.exists(), "{dry}");
-    let printed = succeeded(capstan(&restore));
-    assert!(printed.contains("1 clusters are paused") && printed.contains("capstan orphans -A"), "{printed}");
+    let mut transcript = Transcript::new(dir.path());
+    succeeded(transcript.run(&[&restore[..], &["--dry-run"]].concat()));
+    assert!(!back.exists());
+    succeeded(transcript.run(&restore));
     let server = Server::start(&back, &["--simulator-url", &site.url]);
-    let compared = on(&server, &["orphans", "-A"]);
-    let text = String::from_utf8_lossy(&compared.stdout).into_owned();
-    assert_eq!(code(&compared), 2, "{text}");
-    crate::output::assert_output("orphans", &text, dir.path());
+    transcript.run_on(&back, &["orphans", "-A"]);
+    transcript.assert("restore-and-orphans");
     assert_eq!(site.machines().await, before, "no machine was touched");
     assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "cluster default/quick resumed\n");
     succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));
