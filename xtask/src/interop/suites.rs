@@ -353,6 +353,14 @@ pub const SUITES: &[Suite] = &[
         ..suite("demo", 120)
     },
     Suite {
+        parts: 6,
+        against: &[Against::Capstan],
+        peers: &[KUBECTL],
+        about: &["crates/view/**", "docs/mends.md", "tests/interop/src/first_use/mend/**", "tests/mend/**"],
+        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, BINARY],
+        ..suite("mend", 150)
+    },
+    Suite {
         against: &[Against::Kubernetes, Against::Etcd],
         peers: &[KUBE],
         about: &[
