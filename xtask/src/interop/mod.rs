@@ -16,7 +16,7 @@ use clap::Args;
 use crate::peers::{self, Cache};
 use crate::text::{human_duration, table};
 use crate::{cargo, node_image};
-use history::{Passes, Repository};
+use history::{Pass, Passes, Repository};
 use plan::{Budget, Candidate, Chosen, Plan};
 use suites::Need;
 
@@ -33,6 +33,9 @@ pub struct Options {
     /// With `--all`, run again what has passed and is unaffected by changes since
     #[arg(long, requires = "all")]
     again: bool,
+    /// With `--all`, run nothing: write the rows of suites that have passed and are unaffected by changes since
+    #[arg(long, requires = "all", conflicts_with = "again")]
+    recorded: bool,
     /// Run these suites (comma separated)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -57,6 +60,12 @@ pub fn run(options: &Options) -> Result<()> {
     let root = cargo::root();
     let repository = Repository::new(root.clone());
     let passes = Passes::load(&root)?;
+    if options.recorded {
+        let whole = Candidate::whole(&repository, &passes)?;
+        let kept: Vec<_> = whole.iter().filter_map(Outcome::kept).collect();
+        page::write(&root, &kept)?;
+        return report(&kept);
+    }
     let all = Candidate::all(&repository, &passes)?;
     let plan = match options {
         Options { all: true, .. } => Plan::of(Candidate::whole(&repository, &passes)?, &[], "all"),
@@ -149,6 +158,20 @@ pub struct Outcome {
     pub commit: Option<String>,
 }
 
+impl Outcome {
+    /// The last pass of a suite, if it still holds.
+    fn kept(candidate: &Candidate) -> Option<Self> {
+        let Pass { commit, took } = candidate.still_passes()?.clone();
+        Some(Self {
+            name: candidate.name(),
+            suite: candidate.suite,
+            passed: true,
+            took,
+            commit: Some(commit),
+        })
+    }
+}
+
 /// Runs every planned suite, even if one fails; with `keep`, except those whose last pass still holds. Records outcomes at
 /// a commit one by one, so that nothing is lost if the run is interrupted.
 fn run_all(
@@ -161,17 +184,17 @@ fn run_all(
     let mut outcomes = Vec::new();
     for Chosen { candidate, .. } in &plan.chosen {
         let name = candidate.name();
-        let suite = candidate.suite;
         let line = candidate.command();
         println!("\n== cargo xtask {}", line.join(" "));
-        if let Some(pass) = candidate.still_passes().filter(|_| keep) {
-            let took = human_duration(pass.took);
-            println!("passed in {took} at {}; nothing that it depends on has changed", pass.commit);
-            let commit = Some(pass.commit.clone());
-            outcomes.push(Outcome { name, suite, passed: true, took: pass.took, commit });
+        if let Some(kept) = Outcome::kept(candidate).filter(|_| keep) {
+            let commit = kept.commit.as_deref().unwrap_or_default();
+            let took = human_duration(kept.took);
+            println!("passed in {took} at {commit}; nothing that it depends on has changed");
+            outcomes.push(kept);
             record(&outcomes)?;
             continue;
         }
+        let suite = candidate.suite;
         let since = Instant::now();
         let passed = start(&line)?;
         let took = since.elapsed();
@@ -210,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_kept_pass_is_recorded_even_if_no_suite_runs_after_it() {
-        let pass = history::Pass { commit: "0123abc".to_owned(), took: Duration::from_secs(9) };
+        let pass = Pass { commit: "0123abc".to_owned(), took: Duration::from_secs(9) };
         let plan = Plan::of(vec![Candidate::passed("crash", pass)], &[], "all");
         let recorded = RefCell::new(Vec::new());
         let record = |outcomes: &[Outcome]| {

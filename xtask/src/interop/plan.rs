@@ -117,9 +117,26 @@ impl Candidate {
         Self::unrecorded().map(|one| one.consulted(repository, passes)).collect()
     }
 
-    /// Every suite once, with all its parts, and with its record. A pass of one part does not count.
+    /// Every suite once, with all its parts, and with its record. Passes of all parts are a pass of the suite.
     pub fn whole(repository: &Repository, passes: &Passes) -> Result<Vec<Self>> {
-        Self::whole_unrecorded().map(|one| one.consulted(repository, passes)).collect()
+        let parts = Self::all(repository, passes)?;
+        let whole = Self::whole_unrecorded().map(|one| one.consulted(repository, passes));
+        whole.map(|one| Ok(one?.or_of_parts(&parts))).collect()
+    }
+
+    /// Takes the passes of its parts for its own, if each of them still holds and its own does not.
+    fn or_of_parts(self, all: &[Self]) -> Self {
+        let parts = || all.iter().filter(|part| part.suite.name == self.suite.name && part.part.is_some());
+        let held: Vec<_> = parts().filter_map(|part| part.still_passes().map(|pass| (part, pass))).collect();
+        if self.still_passes().is_some() || held.is_empty() || held.len() != parts().count() {
+            return self;
+        }
+        let Some((oldest, first)) = held.iter().max_by_key(|(part, _)| part.standing.age()) else {
+            return self;
+        };
+        let took = held.iter().map(|(_, pass)| pass.took).sum();
+        let last = Some(Pass { commit: first.commit.clone(), took });
+        Self { standing: oldest.standing.clone(), last, estimate: took, ..self }
     }
 
     fn consulted(mut self, repository: &Repository, passes: &Passes) -> Result<Self> {
@@ -392,6 +409,24 @@ mod tests {
         let plan = choose(after(&["crates/kubernetes/store/src/log.rs"]), &|_| true, ROOM, 7);
         let crash = plan.chosen.iter().find(|one| one.candidate.suite.name == "crash").unwrap();
         assert_eq!(crash.why, "crates/kubernetes/store/src/log.rs changed");
+    }
+
+    #[test]
+    fn passes_of_all_parts_are_a_pass_of_the_suite() {
+        let pass = Pass { commit: "0123abc".to_owned(), took: Duration::from_secs(60) };
+        let standing = Standing::Passed { commits_ago: 2, about: None, uses: None };
+        let all = Candidate::unrecorded();
+        let mut parts: Vec<_> = all
+            .map(|one| Candidate { last: Some(pass.clone()), standing: standing.clone(), ..one })
+            .collect();
+        let crash = |parts: &[Candidate]| {
+            let whole = Candidate::whole_unrecorded().find(|one| one.suite.name == "crash").unwrap();
+            whole.or_of_parts(parts).still_passes().cloned()
+        };
+        assert_eq!(crash(&parts), Some(Pass { took: Duration::from_secs(300), ..pass }));
+        let part = parts.iter_mut().find(|one| one.suite.name == "crash" && one.part == Some(3)).unwrap();
+        part.standing = Standing::Unknown;
+        assert_eq!(crash(&parts), None);
     }
 
     #[test]
