@@ -1,6 +1,6 @@
 //! `cargo xtask openstack-replay`: compares the OpenStack simulator with recorded replies of real services.
 //!
-//! The comparison is an example of the simulator's crate, which builds in a fraction of the time of this one.
+//! The comparison is an example of the simulator's crate: a change of the simulator builds that crate only.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,7 +27,9 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<()> {
     let name = "openstack-replay";
-    let program = cargo::program(".", name, &["-p", "capstan-sim-openstack", "--example", name])?;
+    // It uses what the tests have built anyway.
+    let program =
+        cargo::program(".", name, &[&cargo::PROFILE[..], &["--workspace", "--example", name]].concat())?;
     let mut command = Command::new(&program);
     command.args(&options.file);
     for (flag, value) in [("--case", &options.case), ("--service", &options.service)] {

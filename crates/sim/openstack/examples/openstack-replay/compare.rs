@@ -234,6 +234,10 @@ impl<'a> Comparison<'a> {
 
     fn text(&mut self, at: &str, theirs: &str, ours: &str) {
         if theirs == ours || theirs.starts_with('<') {
+            // The client may have chosen it.
+            if theirs == ours && is_id(ours) {
+                self.names.learn(theirs, ours);
+            }
             return;
         }
         let random = (is_id(theirs) && is_id(ours))

@@ -22,6 +22,7 @@ pub(crate) const TABLES: &[&str] = &[
     "grants",
     "tokens",
     "application_credentials",
+    "lost_credentials",
     "access_rules",
     "trusts",
     "services",

@@ -168,6 +168,8 @@ fn by_credential(cloud: &Cloud, identity: &Object, auth: &Object) -> Result<Logi
     let credential = match given.get("id").and_then(Value::as_str) {
         Some(id) => match cloud.get("application_credentials", id) {
             Some(found) => found.clone(),
+            // Recorded: the reply to a credential that was deleted is another than to one that lost a role.
+            None if cloud.get("lost_credentials", id).is_some() => return Err(unauthorized()),
             None => return Err(absent("Application Credential", id)),
         },
         None => {

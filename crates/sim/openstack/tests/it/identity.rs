@@ -132,7 +132,8 @@ async fn an_application_credential_hands_on_no_more_roles_than_its_token_has_and
     let identity = json!({"methods": ["application_credential"],
         "application_credential": {"id": made["id"], "secret": made["secret"]}});
     let body = json!({"auth": {"identity": identity}});
-    let answer = world.send(None, Service::Identity, "POST", "/v3/auth/tokens", Some(body)).await.unwrap();
+    let answer =
+        world.send(None, Service::Identity, "POST", "/v3/auth/tokens", Some(body.clone())).await.unwrap();
     let member = crate::world::Client { world: &world, token: answer.token.unwrap() };
     let more = wanted("more", &["member", "load-balancer_member"]);
     assert_eq!(member.call(Service::Identity, "POST", &path, Some(more)).await.status, 400);
@@ -145,4 +146,6 @@ async fn an_application_credential_hands_on_no_more_roles_than_its_token_has_and
     assert_eq!(admin.call(Service::Identity, "DELETE", &grant, None).await.status, 204);
     let left = admin.get(Service::Identity, &path).await;
     assert_eq!(left["application_credentials"], json!([]), "whichever role was taken away");
+    let answer = world.send(None, Service::Identity, "POST", "/v3/auth/tokens", Some(body)).await.unwrap();
+    assert_eq!(answer.status, 401, "it is not said that there is none");
 }
