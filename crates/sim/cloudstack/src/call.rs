@@ -207,6 +207,11 @@ impl Call {
         self.text(parameter).is_none_or(|wanted| wanted.eq_ignore_ascii_case(name))
     }
 
+    /// A filter names a part of this, whatever the case, or is not there.
+    pub(crate) fn names_partly(&self, parameter: &str, name: &str) -> bool {
+        self.text(parameter).is_none_or(|part| name.to_lowercase().contains(&part.to_lowercase()))
+    }
+
     /// A filter names this row, or is not there.
     pub(crate) fn selects<T>(&self, table: &Table<T>, parameter: &str, key: Key<T>) -> bool {
         self.text(parameter).is_none_or(|id| table.find(id) == Some(key))

@@ -145,18 +145,13 @@ fn list_disk_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     Ok(Answer::List("diskoffering", shown))
 }
 
-/// Here `name` is a part of a name.
-fn contains(call: &Call, name: &str) -> bool {
-    call.text("name").is_none_or(|part| name.to_lowercase().contains(&part.to_lowercase()))
-}
-
 fn list_network_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let shown = cloud
         .network_offerings
         .iter()
         .filter(|row| {
             call.selects(&cloud.network_offerings, "id", row.key)
-                && contains(call, &row.name)
+                && call.names("name", &row.name)
                 && call.keyword_in(&[&row.name, &row.display_text])
                 && call.names("state", if row.enabled { "Enabled" } else { "Disabled" })
                 && (row.enabled || call.caller.is_root())
@@ -174,7 +169,7 @@ fn list_vpc_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         .iter()
         .filter(|row| {
             call.selects(&cloud.vpc_offerings, "id", row.key)
-                && contains(call, &row.name)
+                && call.names_partly("name", &row.name)
                 && call.keyword_in(&[&row.name])
                 && call.names("state", if row.enabled { "Enabled" } else { "Disabled" })
                 && call.flag("isdefault").is_none_or(|wanted| wanted == row.default)

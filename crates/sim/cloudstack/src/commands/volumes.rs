@@ -85,15 +85,12 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         .iter()
         .filter(|volume| {
             let kind = if matches!(volume.kind, VolumeKind::Root(..)) { "ROOT" } else { "DATADISK" };
-            let part = |name: &str, text: &str| {
-                call.text(name).is_none_or(|part| text.to_lowercase().contains(&part.to_lowercase()))
-            };
             cloud.shows(call, scope, volume.account)
                 && call.selects(&cloud.volumes, "id", volume.key)
                 && (ids.is_empty() || ids.contains(&volume.key))
                 && call.selects(&cloud.zones, "zoneid", volume.zone)
                 && vm.is_none_or(|vm| volume.vm == Some(vm))
-                && part("type", kind)
+                && call.names_partly("type", kind)
                 && call.names("state", volume.state_name())
                 && call.names("name", &volume.name)
                 && disk_offering

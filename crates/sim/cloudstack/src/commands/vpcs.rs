@@ -33,8 +33,6 @@ pub(super) const COMMANDS: &[Command] = &[
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let scope = cloud.scope(call)?;
     let tags = cloud.tag_filter(call)?;
-    let part =
-        |name: &str| call.text("name").is_none_or(|part| name.to_lowercase().contains(&part.to_lowercase()));
     let shown = cloud
         .vpcs
         .iter()
@@ -44,7 +42,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.selects(&cloud.vpcs, "id", vpc.key)
                 && call.selects(&cloud.zones, "zoneid", vpc.zone)
                 && call.selects(&cloud.vpc_offerings, "vpcofferingid", vpc.offering)
-                && part(&vpc.name)
+                && call.names_partly("name", &vpc.name)
                 && call.keyword_in(&[&vpc.name, &vpc.display_text])
                 && cloud.is_tagged(&tags, &vpc.uuid)
         })

@@ -51,6 +51,20 @@ async fn service_offerings_are_chosen_by_size_and_machine_and_system_ones_are_ro
 }
 
 #[tokio::test]
+async fn network_offerings_are_chosen_by_whole_names_and_those_of_vpcs_by_parts() {
+    let world = World::new();
+    let names = async |command: &str, name: &str| {
+        values(&world.get("alice", command, &[("name", name)]).await, "name")
+    };
+    // Others have longer names that begin so.
+    let whole = "DefaultIsolatedNetworkOfferingForVpcNetworks";
+    assert_eq!(names("listNetworkOfferings", &whole.to_lowercase()).await, [whole]);
+    assert!(names("listNetworkOfferings", "DefaultIsolated").await.is_empty());
+    let offerings = names("listVPCOfferings", "VPC offering").await;
+    assert!(offerings.contains(&"Default VPC offering".to_owned()), "{offerings:?}");
+}
+
+#[tokio::test]
 async fn templates_are_chosen_by_filters_that_mind_their_case_or_by_id() {
     let world = World::new();
     let image = world.id("listTemplates", "template", "ubuntu-2404-kube-v1.36.0").await;
