@@ -25,8 +25,8 @@ use clap::{Parser, Subcommand};
 
 use bed::Flavour;
 use clouds::{
-    capc_adopted, capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, eksa_goldens,
-    openstack_capo, openstack_occm, openstack_real, openstack_replay, real_cluster,
+    capc_adopted, capc_moved, capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay,
+    eksa_goldens, openstack_capo, openstack_occm, openstack_real, openstack_replay, real_cluster,
 };
 use cluster_api::{
     autoscaler, clusterctl, conversion_goldens, corefile_goldens, gitops, helm, kubeadm_accepts, manager,
@@ -151,6 +151,8 @@ enum Command {
     CapcOnSim(capc_on_sim::Options),
     /// Take over a cluster of CAPC on a simulated CloudStack, then scale, upgrade and delete it
     CapcAdopted(capc_adopted::Options),
+    /// Move clusters of CAPC on a simulated CloudStack to us with clusterctl, then scale and delete them
+    CapcMoved(capc_moved::Options),
     /// Run CAPO and our provider on simulated OpenStacks and count their calls
     OpenstackCapo(openstack_capo::Options),
     /// Run the OpenStack cloud controller manager in a cluster on a simulated OpenStack
@@ -228,6 +230,7 @@ async fn run(command: Command) -> Result<()> {
         Command::OpenstackReplay(options) => openstack_replay::run(&options),
         Command::CapcOnSim(options) => capc_on_sim::run(options).await,
         Command::CapcAdopted(options) => capc_adopted::run(options).await,
+        Command::CapcMoved(options) => capc_moved::run(options).await,
         Command::OpenstackCapo(options) => openstack_capo::run(options).await,
         Command::OpenstackOccm(options) => openstack_occm::run(options).await,
         Command::OpenstackReal(options) => openstack_real::run(options).await,

@@ -125,7 +125,7 @@ async fn adopted(
 }
 
 /// Numbers of commands so far that change something.
-async fn changes(cloud: &CloudStack) -> Result<BTreeMap<String, u64>> {
+pub(super) async fn changes(cloud: &CloudStack) -> Result<BTreeMap<String, u64>> {
     let reads = |name: &str| ["list", "get", "query", "find"].iter().any(|verb| name.starts_with(verb));
     Ok(cloud.calls().await?.into_iter().filter(|(name, _)| !reads(name)).collect())
 }

@@ -1,6 +1,7 @@
 //! Clouds and machines: clients of CloudStack, recorded replies, CAPC, OpenStack's services, EKS Anywhere, real nodes.
 
 pub mod capc_adopted;
+pub mod capc_moved;
 pub mod capc_on_sim;
 pub mod cloudstack_clients;
 pub mod cloudstack_golden;

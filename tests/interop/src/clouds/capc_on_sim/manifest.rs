@@ -38,7 +38,7 @@ pub fn published(template: &str, values: &TemplateValues<'_>, cloud: &CloudStack
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let text = substituted(&text, |variable| {
         Some(match variable {
-            "CLUSTER_NAME" | "CLOUDSTACK_NETWORK_NAME" => values.name.to_owned(),
+            "CLUSTER_NAME" | "CLOUDSTACK_NETWORK_NAME" | "CLOUDSTACK_VPC_NAME" => values.name.to_owned(),
             "CLUSTER_ENDPOINT_IP" => values.address.to_string(),
             "CLUSTER_ENDPOINT_PORT" => cloud.endpoint_port.to_string(),
             "KUBERNETES_VERSION" => VERSION.to_owned(),

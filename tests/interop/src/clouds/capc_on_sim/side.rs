@@ -15,7 +15,7 @@ use crate::text::{Lap, human_duration};
 
 /// Time for trailing writes after a cluster has become ready.
 const SETTLE: Duration = Duration::from_secs(10);
-/// Published templates other than the plain one. The one with a VPC network is not supported yet.
+/// Published templates other than the plain one. The one with a VPC is in `capc-moved`.
 const OTHERS: &[&str] = &["-managed-ssh", "-ssh-material", "-with-disk-offering", "-with-kube-vip"];
 
 /// A plane and the folder of its files.

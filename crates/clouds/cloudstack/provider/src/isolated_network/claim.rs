@@ -7,7 +7,9 @@ use std::net::IpAddr;
 
 use capstan_cloudstack_client::model::{Network, PublicIpAddress, Tag};
 use capstan_cloudstack_types::names;
-use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackIsolatedNetwork, CloudStackIsolatedNetworkStatus,
+};
 use capstan_object::{ObjectMeta, Time};
 
 use super::Made;
@@ -139,6 +141,21 @@ impl Identity {
 /// later it is history if that cluster's tag is gone.
 fn maker(network: &Network) -> Option<&str> {
     tag_in_text(network).filter(|tag| !is_tagged(network, names::CREATED_TAG) || is_tagged(network, tag))
+}
+
+/// The address was taken for this cluster, and goes with it.
+pub(super) fn is_own_address(
+    address: &PublicIpAddress,
+    made: &Made,
+    identity: &Identity,
+    status: &CloudStackIsolatedNetworkStatus,
+) -> bool {
+    let id = address.id.as_str();
+    let created = address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(names::CREATED_TAG));
+    // CAPC never tags an address with its cluster.
+    let came_along = || identity.taken_over && status.public_ip_id == id && !is_claimed(&address.tags);
+    let mine = || identity.is_on(&address.tags) || came_along();
+    !address.issourcenat && (made.address.as_deref() == Some(id) || created && mine())
 }
 
 /// The network was made for this cluster, or is left to it alone.

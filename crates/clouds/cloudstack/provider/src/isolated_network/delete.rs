@@ -5,7 +5,6 @@ use std::time::Duration;
 use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::core::{condition, reason};
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, Tag};
-use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
 use capstan_controller::{Look, Note, Wait};
@@ -14,7 +13,7 @@ use capstan_object::Conditions;
 use capstan_provider_kit::retry::{FailedTry as Refusal, Pauses};
 use jiff::SignedDuration;
 
-use super::claim::{Identity, is_claimed, is_shared, staying};
+use super::claim::{Identity, is_own_address, is_shared, staying};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, routed, vpc};
@@ -57,7 +56,7 @@ pub(super) fn delete(
     let others = is_shared(network, &identity, neighbours);
     if is_ours(network) && !others {
         let released = match network.vpcid {
-            Some(_) => vpc::released(observed, &made, &identity),
+            Some(_) => vpc::released(observed, &made, &identity, &look.object.status),
             None => Vec::new(),
         };
         if !released.is_empty() {
@@ -213,15 +212,8 @@ fn undo(
     calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string(), routed }));
     calls.extend(exit(observed, network, made, shared));
     for address in observed.addresses.iter().filter(|address| !is_used(Some(address.id.as_str()))) {
-        let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
-        let by_us = made.address.as_deref() == Some(address.id.as_str());
-        // CAPC never tags an address with its cluster.
-        let came_along = || {
-            identity.taken_over && status.public_ip_id == address.id.as_str() && !is_claimed(&address.tags)
-        };
-        let mine = identity.is_on(&address.tags) || came_along();
         let id = address.id.to_string();
-        if !address.issourcenat && (by_us || tagged(names::CREATED_TAG) && mine) {
+        if is_own_address(address, made, identity, status) {
             calls.push(NetworkCall::Release { address: id });
             continue;
         }

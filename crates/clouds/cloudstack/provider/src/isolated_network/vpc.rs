@@ -10,14 +10,14 @@ use capstan_cloudstack_client::{Code, VpcOfferingId, ZoneId};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackIsolatedNetworkSpec,
-    Vpc as VpcSpec,
+    CloudStackIsolatedNetworkStatus, Vpc as VpcSpec,
 };
 use capstan_controller::Look;
 use capstan_provider_kit::order;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use super::claim::Identity;
+use super::claim::{Identity, is_own_address};
 use super::mark::{mark, tag_of};
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, routed};
 use crate::clouds::Access;
@@ -210,12 +210,13 @@ pub(super) fn claim(
 }
 
 /// Gives back the addresses that a tier of ours has: they belong to the VPC and do not go with the tier.
-pub(super) fn released(observed: &ObservedNetwork, made: &Made, identity: &Identity) -> Vec<NetworkCall> {
-    let ours = observed.addresses.iter().filter(|address| {
-        let created = address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(names::CREATED_TAG));
-        let by_us = made.address.as_deref() == Some(address.id.as_str());
-        !address.issourcenat && (by_us || created && identity.is_on(&address.tags))
-    });
+pub(super) fn released(
+    observed: &ObservedNetwork,
+    made: &Made,
+    identity: &Identity,
+    status: &CloudStackIsolatedNetworkStatus,
+) -> Vec<NetworkCall> {
+    let ours = observed.addresses.iter().filter(|address| is_own_address(address, made, identity, status));
     ours.map(|address| NetworkCall::Release { address: address.id.to_string() }).collect()
 }
 

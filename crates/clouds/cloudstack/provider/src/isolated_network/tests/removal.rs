@@ -116,6 +116,32 @@ fn tags_of_the_uid_before_a_move_are_our_own() {
 }
 
 #[test]
+fn the_address_of_a_tier_that_came_from_capc_is_given_back() {
+    let mut from_capc = object();
+    from_capc.spec.id = "n1".to_owned();
+    from_capc.spec.control_plane_endpoint.host = IP.to_owned();
+    from_capc.status.public_ip_id = format!("id-{IP}");
+    from_capc.metadata.deletion_timestamp = Some(now().into());
+    let mut tier = theirs();
+    tier.tags = read(tags(&["created_by_CAPC", "CAPC_cluster_old"]));
+    tier.vpcid = Some("v1".into());
+    // CAPC tags addresses as made, and never with a cluster.
+    let rows: [(&str, &str, &[&str], &str); 3] = [
+        ("the endpoint, made by CAPC", IP, &["created_by_CAPC"], "release-address id-192.0.2.7"),
+        ("made by CAPC for somebody else", "192.0.2.9", &["created_by_CAPC"], "delete-network n1"),
+        ("the operator's", IP, &[], "delete-network n1"),
+    ];
+    for (says, ip, keys, wanted) in rows {
+        let observed = ObservedNetwork {
+            network: Some(tier.clone()),
+            addresses: vec![address(ip, false, keys)],
+            ..ObservedNetwork::default()
+        };
+        assert_eq!(calls(&decide(&look(from_capc.clone(), cluster(), observed))), [wanted], "{says}");
+    }
+}
+
+#[test]
 fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_back() {
     let mut observed = ObservedNetwork {
         network: Some(theirs()),
