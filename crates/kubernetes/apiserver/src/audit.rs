@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::auth::User;
 use crate::http::info::RequestInfo;
+use crate::http::names;
 use crate::reply::Reply;
 use crate::status::Status;
 
@@ -41,7 +42,7 @@ pub(crate) struct RemoteAddress(pub IpAddr);
 
 /// The id of a request: the client's, so that it can be followed through several servers, or a new one.
 pub(crate) fn request_id(headers: &HeaderMap, env: &Env) -> String {
-    let given = headers.get("audit-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    let given = headers.get(&names::AUDIT_ID).and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
     given.map_or_else(|| env.uuid(), |id| id.chars().take(MAX_ID).collect())
 }
 

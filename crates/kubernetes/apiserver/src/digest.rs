@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::object::OwnerRef;
@@ -71,10 +72,22 @@ impl capstan_store::Digest for Digest {
     fn of(_bucket: &str, _key: &str, value: &Bytes) -> Self {
         // Stored objects were validated. If one cannot be parsed, it is still served, but selectors do not find it.
         let head: Head = serde_json::from_slice(value).unwrap_or_default();
-        let meta: MetaHead =
-            head.metadata.and_then(|m| serde_json::from_str(m.get()).ok()).unwrap_or_default();
+        let meta = head.metadata.and_then(|m| serde_json::from_str(m.get()).ok()).unwrap_or_default();
+        Self::new(head.api_version.into(), meta)
+    }
+}
+
+impl Digest {
+    /// The digest of an object that is about to be stored.
+    pub fn of_object(object: &Value) -> Self {
+        let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let meta = object.get("metadata").and_then(|meta| MetaHead::deserialize(meta).ok());
+        Self::new(api_version.into(), meta.unwrap_or_default())
+    }
+
+    fn new(api_version: Box<str>, meta: MetaHead) -> Self {
         Self {
-            api_version: head.api_version.into(),
+            api_version,
             uid: meta.uid.into(),
             labels: meta
                 .labels
@@ -100,9 +113,7 @@ impl capstan_store::Digest for Digest {
             rendering: ArcSwapOption::empty(),
         }
     }
-}
 
-impl Digest {
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|at| &*self.labels[at].1)
     }
@@ -125,5 +136,33 @@ impl Digest {
 
     pub fn set_rendering(&self, version: &str, epoch: u64, bytes: Bytes) {
         self.rendering.store(Some(Arc::new(Rendering { version: version.into(), epoch, bytes })));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_store::Digest as _;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_digest_of_an_object_is_that_of_its_text() {
+        for object in [
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"metadata": "{}"},
+                "metadata": {"name": "a", "uid": "u", "labels": {"b": "2", "a": "1"}, "finalizers": ["f"],
+                    "deletionTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"fieldsV1": {"f:data": {}}}],
+                    "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "o",
+                        "controller": true, "blockOwnerDeletion": true}]}}),
+            json!({"apiVersion": "v1", "metadata": {"labels": null, "finalizers": null, "ownerReferences": null}}),
+            json!({"apiVersion": "v1", "metadata": {"uid": "u", "labels": {"a": 1}}}),
+            json!({"apiVersion": "v1", "metadata": null}),
+            json!({"apiVersion": "v1"}),
+            json!({}),
+        ] {
+            let text = Bytes::from(object.to_string());
+            let (of_text, of_object) = (Digest::of("b", "k", &text), Digest::of_object(&object));
+            assert_eq!(format!("{of_object:?}"), format!("{of_text:?}"), "{object}");
+        }
     }
 }

@@ -4,13 +4,15 @@
 //! calls. So the function runs, missing conversions are fetched, and it runs again. Most requests need none.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use ::http::StatusCode;
 use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::apply::{ApplyError, Ownership, Set, Versions};
 use capstan_schema::bounded::Texts;
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use crate::call::Call;
@@ -116,6 +118,21 @@ async fn with_versions(
     }
 }
 
+/// An empty object of a built-in kind. Every create needs one, and there are few kinds.
+fn empty_built_in(api_version: &str, kind: &str) -> Value {
+    static KNOWN: LazyLock<RwLock<HashMap<String, Value>>> = LazyLock::new(RwLock::default);
+    let key = [api_version, " ", kind].concat();
+    if let Some(known) = KNOWN.read().get(&key) {
+        return known.clone();
+    }
+    let mut object = json!({"apiVersion": api_version, "kind": kind});
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    // An empty object of a built-in kind always decodes.
+    let _ = capstan_builtin::decode::settle(group, version, kind, &mut object);
+    KNOWN.write().insert(key, object.clone());
+    object
+}
+
 struct Conversion {
     object: Value,
     to: String,
@@ -140,13 +157,10 @@ impl Versions for KnownVersions<'_> {
     }
 
     fn empty(&self, api_version: &str, kind: &str) -> Value {
-        let mut object = json!({"apiVersion": api_version, "kind": kind});
-        if self.call.body_kind().typed {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            // An empty object of a built-in kind always decodes.
-            let _ = capstan_builtin::decode::settle(group, version, kind, &mut object);
+        match self.call.body_kind().typed {
+            true => empty_built_in(api_version, kind),
+            false => json!({"apiVersion": api_version, "kind": kind}),
         }
-        object
     }
 
     fn convert(&self, object: &Value, to: &str) -> std::result::Result<Value, String> {

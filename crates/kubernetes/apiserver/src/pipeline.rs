@@ -345,6 +345,7 @@ impl Call {
         // All writes of a deletion, from its timestamp to the removal of the last finalizer, work on a full disk.
         let leads_to_less = object.is_terminating();
         let stored = self.parts.storage_form(resource, object).await?;
+        let digest = Digest::of_object(&stored);
         let mut value = object::stamped(stored);
         if let Origin::Custom(custom) = &resource.origin
             && resource.version == resource.storage_version
@@ -376,6 +377,10 @@ impl Call {
                 Status::unavailable(format!("the object could not be stored: {other}"))
             }
         })?;
+        // Nobody has to parse what was an object a moment ago.
+        if let Some(entry) = &written.entry {
+            entry.remember(digest);
+        }
         self.parts.notify_controllers(bucket, key, &written);
         Ok(written)
     }

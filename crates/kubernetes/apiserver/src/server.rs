@@ -25,6 +25,7 @@ use crate::flow_control::Classification;
 use crate::health::Stage;
 use crate::http::body;
 use crate::http::info::RequestInfo;
+use crate::http::names;
 use crate::http::options::Query;
 use crate::memory::RequestMemory;
 use crate::metrics::Labels;
@@ -154,7 +155,7 @@ impl Server {
             }
         }
         if let Ok(id) = HeaderValue::from_str(&id) {
-            headers.insert("audit-id", id);
+            headers.insert(&names::AUDIT_ID, id);
         }
         if head.method == Method::HEAD {
             reply::without_body(&mut reply);

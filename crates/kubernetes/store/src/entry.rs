@@ -76,6 +76,12 @@ impl<D: Digest> Entry<D> {
     pub fn digest(&self) -> &D {
         self.digest.get_or_init(|| D::of(&self.bucket, &self.key, &self.value))
     }
+
+    /// Keeps a digest that the writer of the value has computed, unless a reader was faster.
+    pub fn remember(&self, digest: D) {
+        // The reader's is equal.
+        let _ = self.digest.set(digest);
+    }
 }
 
 impl<D> fmt::Debug for Entry<D> {

@@ -8,16 +8,14 @@
 use std::collections::BTreeMap;
 
 use capstan_schema::meta::name_is_dns_subdomain;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode_str;
 
 use super::service_account::{self, NODE_NAME, parse_user_name};
 use super::{ANONYMOUS, AUTHENTICATED, Attributes, Authorizer, MASTERS, UNAUTHENTICATED, User, forbidden};
+use crate::http::names::{IMPERSONATE_GROUP, IMPERSONATE_UID, IMPERSONATE_USER};
 use crate::status::{Result, Status};
 
-const USER: &str = "impersonate-user";
-const UID: &str = "impersonate-uid";
-const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 /// From this many values on, permission for all of a kind is checked before each single one.
@@ -57,7 +55,7 @@ pub fn impersonated(
 
 fn wanted(headers: &HeaderMap) -> User {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
+    let first = |name: &HeaderName| headers.get(name).map(text).unwrap_or_default();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in headers {
         if let Some(key) = name.as_str().strip_prefix(EXTRA_PREFIX) {
@@ -68,9 +66,9 @@ fn wanted(headers: &HeaderMap) -> User {
         }
     }
     User {
-        name: first(USER),
-        uid: first(UID),
-        groups: headers.get_all(GROUP).iter().map(text).collect(),
+        name: first(&IMPERSONATE_USER),
+        uid: first(&IMPERSONATE_UID),
+        groups: headers.get_all(&IMPERSONATE_GROUP).iter().map(text).collect(),
         extra,
     }
 }

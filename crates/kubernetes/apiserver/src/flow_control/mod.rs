@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 
 use crate::auth::{ObjectSource, User, bucket};
 use crate::http::info::RequestInfo;
+use crate::http::names;
 use crate::http::options::Query;
 use crate::reply::{self, Reply};
 use levels::Level;
@@ -170,10 +171,7 @@ impl FlowControl {
 impl Classification {
     /// Adds the headers that name the flow schema and the priority level.
     pub fn set_headers(&self, headers: &mut HeaderMap) {
-        for (name, uid) in [
-            ("x-kubernetes-pf-flowschema-uid", &self.schema),
-            ("x-kubernetes-pf-prioritylevel-uid", &self.level),
-        ] {
+        for (name, uid) in [(&names::FLOW_SCHEMA, &self.schema), (&names::PRIORITY_LEVEL, &self.level)] {
             if let Ok(value) = HeaderValue::from_str(uid) {
                 headers.insert(name, value);
             }

@@ -138,8 +138,9 @@ async fn serve_until_idle<S>(
         builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = pin!(connection);
     let ended = tokio::select! {
+        biased;
         ended = connection.as_mut() => ended,
-        () = async { tokio::select! { () = activity.expired() => {}, _ = stopped.wait_for(|stop| *stop) => {} } } => {
+        () = async { tokio::select! { biased; () = activity.expired() => {}, _ = stopped.wait_for(|stop| *stop) => {} } } => {
             connection.as_mut().graceful_shutdown();
             // A client that does not read would never let it end.
             tokio::time::timeout(DRAIN, connection).await.unwrap_or(Ok(()))

@@ -38,7 +38,10 @@ const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 impl RequestInfo {
     pub fn parse(method: &Method, uri: &Uri) -> Self {
-        let path = percent_decode_str(uri.path()).decode_utf8_lossy().into_owned();
+        let path = match uri.path().contains('%') {
+            true => percent_decode_str(uri.path()).decode_utf8_lossy().into_owned(),
+            false => uri.path().to_owned(),
+        };
         let mut info = Self {
             method: method.clone(),
             path: path.clone(),

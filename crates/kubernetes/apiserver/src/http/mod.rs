@@ -2,4 +2,5 @@
 
 pub mod body;
 pub mod info;
+pub(crate) mod names;
 pub mod options;

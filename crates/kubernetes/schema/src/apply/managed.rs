@@ -129,8 +129,16 @@ impl ManagerId {
             ("subresource", subresource),
         ] {
             if !value.is_empty() {
-                let comma = if text.len() > 1 { "," } else { "" };
-                text.push_str(&format!("{comma}\"{key}\":{}", json!(value)));
+                if text.len() > 1 {
+                    text.push(',');
+                }
+                text.extend(["\"", key, "\":"]);
+                // Names seldom have anything to escape, and every write comes by here.
+                let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+                match value.bytes().all(plain) {
+                    true => text.extend(["\"", value, "\""]),
+                    false => text.push_str(&json!(value).to_string()),
+                }
             }
         }
         text.push('}');

@@ -55,8 +55,7 @@ impl<'a> Ownership<'a> {
     pub fn update(&self, live: &Value, mut new: Value, manager: &str, now: &str) -> Value {
         let managed = self.managed_of(live, &new);
         managed::clear(&mut new);
-        let has_uid =
-            live.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty());
+        let has_uid = live["metadata"]["uid"].as_str().is_some_and(|uid| !uid.is_empty());
         // Once the owners of an object were reset, updates do not track them until the next apply.
         if managed.fields.is_empty() && has_uid {
             return new;
