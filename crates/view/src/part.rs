@@ -98,6 +98,22 @@ fn not_settled(mark: NotSettled) -> Condition {
     }
 }
 
+/// What the controller of a cluster is about to report: nobody has to wait for it to know that the cluster is paused.
+fn paused_a_moment_ago(object: &Value, metadata: &ObjectMeta) -> Option<Condition> {
+    let writers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let paused = writers.filter(|writer| !writer["fieldsV1"]["f:spec"]["f:paused"].is_null());
+    let times = paused.filter_map(|writer| Time::deserialize(&writer["time"]).ok());
+    let since = times.max().or(metadata.creation_timestamp)?;
+    Some(Condition {
+        kind: "Paused".to_owned(),
+        status: ConditionStatus::True,
+        reason: "Paused".to_owned(),
+        message: "Cluster spec.paused is set to true".to_owned(),
+        last_transition_time: since,
+        observed_generation: None,
+    })
+}
+
 #[derive(Deserialize)]
 struct Shape {
     kind: String,
@@ -115,6 +131,10 @@ impl Part {
             .unwrap_or_default();
         if let Some(error) = metadata.annotations.get(UNREACHABLE) {
             explain_probe(&mut conditions, &object["spec"]["controlPlaneEndpoint"], error);
+        }
+        if kind == "Cluster" && object["spec"]["paused"] == true && !conditions.is_condition_true("Paused") {
+            conditions.retain(|condition| condition.kind != "Paused");
+            conditions.extend(paused_a_moment_ago(object, &metadata));
         }
         conditions.extend(NotSettled::of(&metadata).into_iter().map(not_settled));
         conditions.extend(add_on::applied(&kind, &metadata, object));

@@ -1,4 +1,4 @@
-use capstan_view::{Problem, Tree, Why};
+use capstan_view::{Part, Problem, Tree, Why};
 use serde_json::json;
 
 use crate::cluster::{change, healthy, set_conditions, tree};
@@ -339,6 +339,26 @@ fn a_paused_cluster_is_the_only_blocker() {
     let why = why(&tree(&objects)).expect("a cause");
     assert_eq!((why.first.cause.problem, why.others.len()), (Problem::Paused, 0));
     assert_eq!(why.first.cause.advice.expect("advice").commands, ["capstan resume demo -n default"]);
+}
+
+#[test]
+fn a_cluster_is_paused_before_its_controller_says_so() {
+    let mut objects = healthy();
+    let written = "2026-01-01T00:05:00Z";
+    change(&mut objects, "Cluster/demo", |cluster| {
+        cluster["spec"]["paused"] = true.into();
+        let fields = json!({"f:spec": {"f:paused": {}}});
+        cluster["metadata"]["managedFields"] =
+            json!([{"manager": "capstan", "operation": "Update", "time": written, "fieldsV1": fields}]);
+    });
+    let paused = ("Paused", "True", "Paused", "Cluster spec.paused is set to true");
+    set_conditions(&mut objects, "SimMachine/demo-cp-a", &[("Ready", "False", "Waiting", ""), paused]);
+    let why = why(&tree(&objects)).expect("a cause");
+    assert_eq!((why.first.cause.part.as_str(), why.others.len()), ("Cluster/demo", 0));
+    assert_eq!(why.first.cause.problem, Problem::Paused);
+    let part = Part::of(&objects[0]).expect("a part");
+    let condition = part.conditions.iter().find(|condition| condition.kind == "Paused");
+    assert_eq!(condition.map(|paused| paused.last_transition_time.to_string()).as_deref(), Some(written));
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 /// What is left of the cloud at last: all that was there at first. CAPC also let everything out of the operator's network,
-/// leaves that on deletion, and nothing tells its rules from those of the operator, so they stay here too.
+/// leaves that on deletion, and its rules look like those of the operator, so they stay here too.
 fn expected_at_last(mut at_first: Inventory, mut moved: Inventory) -> Inventory {
     let exits = "listEgressFirewallRules";
     at_first.insert(exits, moved.remove(exits).unwrap_or_default());

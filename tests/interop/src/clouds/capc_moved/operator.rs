@@ -38,7 +38,7 @@ const LISTS: &[(&str, &str)] = &[
     ("listAffinityGroups", "affinitygroup"),
     ("listTags", "tag"),
 ];
-/// Fields of a resource that tell what somebody made of it. Others are about its use.
+/// Fields of a resource that show what somebody made of it. Others are about its use.
 const FIELDS: &[&str] = &[
     "id",
     "name",
