@@ -4,8 +4,8 @@
 //! calls. So the function runs, missing conversions are fetched, and it runs again. Most requests need none.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ::http::StatusCode;
 use capstan_builtin::decode::Words;
@@ -120,7 +120,7 @@ async fn with_versions(
 
 /// An empty object of a built-in kind. Every create needs one, and there are few kinds.
 fn empty_built_in(api_version: &str, kind: &str) -> Value {
-    static KNOWN: LazyLock<RwLock<HashMap<String, Value>>> = LazyLock::new(RwLock::default);
+    static KNOWN: RwLock<BTreeMap<String, Value>> = RwLock::new(BTreeMap::new());
     let key = [api_version, " ", kind].concat();
     if let Some(known) = KNOWN.read().get(&key) {
         return known.clone();

@@ -14,7 +14,7 @@ use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
 use crate::error::CloudError;
-use crate::isolated_network::{RULE, is_claimed, is_our_vpc, is_ours};
+use crate::isolated_network::{RULE, is_claimed, is_our_vpc, is_ours, is_tagged};
 use crate::machine::{SSH, comes_along};
 
 /// Something in the cloud.
@@ -163,7 +163,7 @@ async fn others(
         |network: &Option<NetworkId>| network.as_ref().is_some_and(|it| marked.contains(it.as_str()));
     let question = ListPublicIpAddresses { scope: scope.clone(), ..ListPublicIpAddresses::default() };
     for address in client.list(&question).await? {
-        let created = address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(names::CREATED_TAG));
+        let created = is_tagged(&address.tags, names::CREATED_TAG);
         if created && !is_marked(&address.associatednetworkid) {
             add(LeftoverKind::Address, address.id.as_str(), address.ipaddress.to_string(), None);
         }

@@ -345,8 +345,8 @@ fn grant(cloud: &mut Cloud, call: &Call, (project, user): (&str, &str), rest: &[
                 cloud.remove("grants", &id);
                 // Keystone does not ask which of them needed the role.
                 let lost = |it: &Object| it.text("user_id") == user && it.text("project_id") == project;
-                let ids: Vec<_> = cloud.all("application_credentials").filter(|it| lost(it)).collect();
-                let ids: Vec<_> = ids.iter().map(|it| it.text("id").to_owned()).collect();
+                let all = cloud.all("application_credentials");
+                let ids: Vec<_> = all.filter(|it| lost(it)).map(|it| it.text("id").to_owned()).collect();
                 for id in ids {
                     cloud.remove("application_credentials", &id);
                     cloud.put("lost_credentials", object(json!({"id": id})));

@@ -140,7 +140,8 @@ impl Identity {
 /// The cluster that a network's text names and that still uses it: until there are tags the text is the record, and
 /// later it is history if that cluster's tag is gone.
 fn maker(network: &Network) -> Option<&str> {
-    tag_in_text(network).filter(|tag| !is_tagged(network, names::CREATED_TAG) || is_tagged(network, tag))
+    tag_in_text(network)
+        .filter(|tag| !is_tagged(&network.tags, names::CREATED_TAG) || is_tagged(&network.tags, tag))
 }
 
 /// The address was taken for this cluster, and goes with it.
@@ -151,7 +152,7 @@ pub(super) fn is_own_address(
     status: &CloudStackIsolatedNetworkStatus,
 ) -> bool {
     let id = address.id.as_str();
-    let created = address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(names::CREATED_TAG));
+    let created = is_tagged(&address.tags, names::CREATED_TAG);
     // CAPC never tags an address with its cluster.
     let came_along = || identity.taken_over && status.public_ip_id == id && !is_claimed(&address.tags);
     let mine = || identity.is_on(&address.tags) || came_along();
@@ -160,7 +161,7 @@ pub(super) fn is_own_address(
 
 /// The network was made for this cluster, or is left to it alone.
 pub(super) fn owns(network: &Network, made: &Made, identity: &Identity) -> bool {
-    let alone = is_tagged(network, names::CREATED_TAG)
+    let alone = is_tagged(&network.tags, names::CREATED_TAG)
         && identity.is_on(&network.tags)
         && clusters(&network.tags).all(|tag| identity.has(&tag));
     made.network.as_deref() == Some(network.id.as_str())

@@ -289,7 +289,7 @@ fn egress(
         return;
     }
     let mut tags: Vec<String> = made.exit.iter().map(|rule| mark::egress_tag(rule)).collect();
-    tags.retain(|tag| !mark::is_tagged(network, tag));
+    tags.retain(|tag| !mark::is_tagged(&network.tags, tag));
     if !identity.is_on(&network.tags) {
         tags.push(names::cluster_tag(&cluster.metadata.uid));
     }

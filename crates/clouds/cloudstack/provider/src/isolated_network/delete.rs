@@ -240,7 +240,7 @@ fn exit(observed: &ObservedNetwork, network: &Network, made: &Made, shared: bool
     let mut calls = Vec::new();
     for exit in &observed.exits {
         let tag = egress_tag(exit.id.as_str());
-        let tagged = is_tagged(network, &tag);
+        let tagged = is_tagged(&network.tags, &tag);
         let by_us = made.exit.as_deref() == Some(exit.id.as_str());
         if shared && by_us && !tagged {
             calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: vec![tag] });

@@ -11,6 +11,7 @@ use super::allowed::{EVERYBODY, allowed, api_port, is_asked};
 use super::claim::{Identity, holder, owns};
 use super::decide::{Decision, happened};
 use super::limits::no_free_address;
+use super::mark::is_tagged;
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
 use crate::code;
 use crate::error::CloudError;
@@ -189,7 +190,7 @@ impl<'a> Site<'a> {
         let created = created.then(|| names::CREATED_TAG.to_owned());
         let mut tags: Vec<String> = created.into_iter().collect();
         tags.push(names::cluster_tag(&self.cluster.metadata.uid));
-        tags.retain(|key| !address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key)));
+        tags.retain(|key| !is_tagged(&address.tags, key));
         Some(NetworkCall::Tag { id: address.id.to_string(), address: true, tags })
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::core::{condition, reason};
-use capstan_cloudstack_client::model::Network;
+use capstan_cloudstack_client::model::{Network, Tag};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
 use capstan_controller::{Concluded, Look};
@@ -45,12 +45,12 @@ pub(super) fn tag_of(text: Option<&str>) -> Option<&str> {
 
 /// The network was made here or by CAPC, for whatever cluster.
 pub(crate) fn is_ours(network: &Network) -> bool {
-    tag_in_text(network).is_some() || is_tagged(network, names::CREATED_TAG)
+    tag_in_text(network).is_some() || is_tagged(&network.tags, names::CREATED_TAG)
 }
 
-/// A tag is on the network. CloudStack minds no case.
-pub(super) fn is_tagged(network: &Network, key: &str) -> bool {
-    network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key))
+/// A tag is among these. CloudStack minds no case.
+pub(crate) fn is_tagged(tags: &[Tag], key: &str) -> bool {
+    tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key))
 }
 
 /// The tags of a network that was made for a cluster.
@@ -66,13 +66,13 @@ pub(super) fn egress_tag(rule: &str) -> String {
 /// The tags that a network of another cluster lacks before this one may use it. One that was made a moment ago gets the
 /// other's too: without it this cluster, if it went first, would take the network along.
 pub(super) fn missing(network: &Network, cluster: &CloudStackCluster) -> Vec<String> {
-    let fresh = !is_tagged(network, names::CREATED_TAG);
+    let fresh = !is_tagged(&network.tags, names::CREATED_TAG);
     let mut wanted = tags(cluster);
     if let Some(other) = tag_in_text(network).filter(|other| fresh && !wanted.iter().any(|tag| tag == other))
     {
         wanted.push(other.to_owned());
     }
-    wanted.into_iter().filter(|key| !is_tagged(network, key)).collect()
+    wanted.into_iter().filter(|key| !is_tagged(&network.tags, key)).collect()
 }
 
 /// Has a network that was made here and is ready get its tags when their time has come. `network` is what the cloud
@@ -87,7 +87,7 @@ pub(super) fn keep(
     let untagged = |_: &String| !made.tagged && !made.taken_over;
     let Some(id) = made.network.clone().filter(untagged) else { return };
     let mut lacking = tags(cluster);
-    lacking.retain(|key| network.is_none_or(|network| !is_tagged(network, key)));
+    lacking.retain(|key| network.is_none_or(|network| !is_tagged(&network.tags, key)));
     let put = |known: &Concluded<NetworkCall>| {
         let of_network = |call: &NetworkCall| matches!(call, NetworkCall::Tag { id: of, .. } if *of == id);
         of_network(&known.call) && known.result.is_some()

@@ -61,7 +61,7 @@ pub use call::NetworkCall;
 pub use claim::Neighbour;
 pub(crate) use claim::is_claimed;
 pub use made::Made;
-pub(crate) use mark::is_ours;
+pub(crate) use mark::{is_ours, is_tagged};
 pub use observe::ObservedNetwork;
 pub(crate) use observe::is_tier_of;
 use observe::{Ledger, Record};

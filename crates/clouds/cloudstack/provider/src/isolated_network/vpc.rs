@@ -18,7 +18,7 @@ use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
 use super::claim::{Identity, is_own_address};
-use super::mark::{mark, tag_of};
+use super::mark::{is_tagged, mark, tag_of};
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, routed};
 use crate::clouds::Access;
 use crate::code;
@@ -176,13 +176,9 @@ pub(super) fn tier_range(
     Ok((IpAddr::V4(gateway), netmask.to_string()))
 }
 
-fn is_tagged(vpc: &Vpc, key: &str) -> bool {
-    vpc.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key))
-}
-
 /// The VPC was made here or by CAPC, for whatever cluster.
 pub(crate) fn is_ours(vpc: &Vpc) -> bool {
-    tag_of(vpc.displaytext.as_deref()).is_some() || is_tagged(vpc, names::CREATED_TAG)
+    tag_of(vpc.displaytext.as_deref()).is_some() || is_tagged(&vpc.tags, names::CREATED_TAG)
 }
 
 /// Tags of clusters on a VPC that are not this one's.
@@ -205,7 +201,9 @@ pub(super) fn claim(
     }
     let mut tags = vec![names::cluster_tag(&cluster.metadata.uid)];
     // One that was made a moment ago gets its maker's tag too.
-    tags.extend(tag_of(vpc.displaytext.as_deref()).filter(|tag| !is_tagged(vpc, tag)).map(str::to_owned));
+    tags.extend(
+        tag_of(vpc.displaytext.as_deref()).filter(|tag| !is_tagged(&vpc.tags, tag)).map(str::to_owned),
+    );
     Some(NetworkCall::TagVpc { vpc: vpc.id.to_string(), tags })
 }
 
