@@ -1,12 +1,14 @@
 //! Simulated clouds whose machines boot fast, and clusters on CloudStack.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use capstan_test_support::ports::free_port;
 use serde_json::{Value, json};
 
 use crate::program::{Server, capstan, succeeded};
@@ -30,14 +32,15 @@ impl FastCloud {
 
     /// Starts a cloud by its name in `capstan sim`.
     pub fn of(cloud: &str, dir: &Path) -> Self {
-        let endpoint_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+        let endpoint_port = free_port().unwrap();
+        let log = dir.join("cloud.log");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
             .args(["demo-cloud", "--cloud", cloud])
             .args(["--speed", "200", "--kubernetes", "v1.35.0,v1.36.0"])
             .args(["--endpoint-port", &endpoint_port.to_string(), "--data-dir"])
             .arg(dir)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
         let file = dir.join("cloud.json");
@@ -47,7 +50,8 @@ impl FastCloud {
             if let Some(cloud) = read {
                 break cloud;
             }
-            assert!(Instant::now() < deadline, "the cloud does not start");
+            let waits = process.try_wait().unwrap().is_none() && Instant::now() < deadline;
+            assert!(waits, "the cloud does not start: {}", std::fs::read_to_string(&log).unwrap());
             std::thread::sleep(Duration::from_millis(20));
         };
         let address = cloud["address"].as_str().unwrap().to_owned();

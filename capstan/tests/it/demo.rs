@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use capstan_test_support::ports::free_port;
 use serde_json::Value;
 
 use crate::output::Transcript;
@@ -69,7 +70,7 @@ fn machines_in_the_cloud(dir: &Path) -> BTreeSet<String> {
 fn a_killed_demo_continues_without_duplicate_or_lost_machines() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port().unwrap();
     let mut first = Demo::start(&data, port);
     let lines = first.until("Create ControlPlane: started 1/3");
     assert!(lines.iter().any(|line| line.ends_with("Create Network: done")), "{lines:#?}");

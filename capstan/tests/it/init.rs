@@ -1,9 +1,9 @@
 //! The first cluster on a cloud: `init`, `up`, `kubeconfig`; and templates without clusterctl.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use capstan_test_support::ports::free_port;
 use serde_json::Value;
 
 use crate::demo::Demo;
@@ -32,7 +32,7 @@ fn init(transcript: &mut Transcript, data: &Path, arguments: &[&str]) -> Output 
 fn a_first_cluster_takes_three_commands() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port().unwrap();
     let mut demo = Demo::start(&data, port);
     demo.until("cluster demo is ready");
     let (to, endpoint) = (dir.path().to_str().unwrap(), format!("CLUSTER_ENDPOINT_PORT={port}"));
@@ -113,9 +113,15 @@ impl OpenStack {
     /// Starts one and writes its clouds.yaml.
     fn start(config: &Path) -> Self {
         use std::io::{BufRead as _, BufReader};
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
         let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
-            .args(["sim", "openstack", "--listen", "127.0.0.1:0", "--endpoint-port", &free()])
+            .args([
+                "sim",
+                "openstack",
+                "--listen",
+                "127.0.0.1:0",
+                "--endpoint-port",
+                &free_port().unwrap().to_string(),
+            ])
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();

@@ -1,12 +1,12 @@
 //! `capstan manager` against an API server that is not its own: `capstan server --api-only`.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use capstan_controller::Remote;
+use capstan_test_support::ports::free_port;
 use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ impl Manager {
     }
 
     fn start_as(kubeconfig: &Path, arguments: &[&str], stderr: Stdio) -> Self {
-        let port = free_port();
+        let port = free_port().unwrap();
         let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
             .args(["manager", "--health-address", "127.0.0.1:0", "--webhook-port", &port.to_string()])
             .arg("--kubeconfig")
@@ -56,10 +56,6 @@ impl Drop for Manager {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 async fn until(what: &str, client: &Remote, path: &str, holds: impl Fn(u16, &Value) -> bool) -> Value {
@@ -182,7 +178,7 @@ async fn a_cluster_lives_and_dies_with_the_rights_of_the_packaged_role() {
     std::fs::write(&path, kubeconfig.to_string()).unwrap();
 
     let log = dir.path().join("manager.log");
-    let simulator_port = format!("--simulator-port={}", free_port());
+    let simulator_port = format!("--simulator-port={}", free_port().unwrap());
     let arguments = ["--install-crds", "--simulator", "--simulator-instant", &simulator_port];
     let stderr = std::fs::File::create(&log).unwrap();
     let manager = Manager::start_as(&path, &arguments, stderr.into());

@@ -1,7 +1,6 @@
 //! An upgrade that cannot work is refused; one that fails is taken back.
 
-use std::net::TcpListener;
-
+use capstan_test_support::ports::free_port;
 use serde_json::{Value, json};
 
 use crate::demo::Demo;
@@ -25,7 +24,7 @@ fn paused_cluster(name: &str) -> Value {
 fn a_failed_upgrade_is_taken_back() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port().unwrap();
     let mut demo = Demo::start(&data, port);
     demo.until("cluster demo is ready");
     let machines = || -> Vec<(String, String)> {

@@ -115,6 +115,8 @@ const IN_TESTS: &[(&str, &str)] = &[
     // Its machines boot as guests there.
     ("crates/sim/cloudstack", "crates/sim/guest"),
     ("crates/sim/openstack", "crates/sim/guest"),
+    // Its tests run the binary as the suites do.
+    ("capstan", "tests/support"),
 ];
 
 /// Today's violations, named `user -> used`.

@@ -10,7 +10,6 @@ pub mod manager;
 pub mod managers;
 pub mod openstack;
 pub mod pki;
-pub mod ports;
 pub mod process;
 pub mod real_openstack;
 pub mod release;
@@ -26,6 +25,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+pub use capstan_test_support::ports;
 pub use managers::Managers;
 pub use server::{Controllers, Flavour, Server};
 pub use workdir::Workdir;
