@@ -165,7 +165,7 @@ fn group_version_kind(kind: &KindName) -> GroupVersionKind {
 /// Reads other objects directly from the store.
 struct Stored<'r> {
     admission: &'r InProcess,
-    user: &'r User,
+    user: &'r Arc<User>,
     forms: &'r dyn Representations,
 }
 
@@ -205,7 +205,7 @@ impl RelatedObjects for Stored<'_> {
     fn may_get<'a>(&'a self, kind: &'a Kind, of: &'a Key) -> BoxFuture<'a, Result<bool, Status>> {
         let decision = self.admission.authorizer.authorize(&Attributes {
             user: self.user.clone(),
-            verb: "get".to_owned(),
+            verb: "get".into(),
             group: kind.group.to_owned(),
             version: kind.version.to_owned(),
             resource: kind.plural.to_owned(),

@@ -65,7 +65,7 @@ impl Record {
             audit_id: id.to_owned(),
             stage: Stage::RequestReceived,
             request_uri: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
-            verb: info.verb.clone(),
+            verb: info.verb.clone().into_owned(),
             user: UserInfo::default(),
             impersonated_user: None,
             source_ips: source_addresses(head),

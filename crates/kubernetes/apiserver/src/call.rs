@@ -36,7 +36,7 @@ pub(crate) struct Call {
     pub parts: Arc<ServerParts>,
     pub registry: Arc<Registry>,
     pub route: Route,
-    pub user: User,
+    pub user: Arc<User>,
     pub query: Query,
     pub user_agent: String,
     pub content_type: Option<String>,

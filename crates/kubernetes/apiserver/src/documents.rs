@@ -1,5 +1,7 @@
 //! Non-resource paths: discovery, OpenAPI, version, health, metrics and backups.
 
+use std::sync::Arc;
+
 use ::http::{HeaderValue, Method, StatusCode, header, request};
 use bytes::Bytes;
 
@@ -20,7 +22,7 @@ pub(crate) async fn serve(
     server: &ServerParts,
     head: &request::Parts,
     info: &RequestInfo,
-    user: &User,
+    user: &Arc<User>,
 ) -> Result<Reply> {
     let header_text = |name| head.headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
     let accept = header_text(header::ACCEPT);
@@ -191,7 +193,7 @@ fn document_reply(content_type: &'static str, document: &Document, if_none_match
 }
 
 /// A backup of everything including keys. Only for members of `system:masters`, whatever the stored policy allows.
-fn backup(server: &ServerParts, info: &RequestInfo, user: &User) -> Result<Reply> {
+fn backup(server: &ServerParts, info: &RequestInfo, user: &Arc<User>) -> Result<Reply> {
     if !user.in_group(MASTERS) {
         let attributes = Attributes {
             user: user.clone(),

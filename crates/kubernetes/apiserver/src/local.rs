@@ -17,7 +17,7 @@ use crate::auth::User;
 pub struct LocalTransport {
     server: Server,
     /// Who asks; without it the server looks for a credential among the headers, as of any client.
-    user: Option<User>,
+    user: Option<Arc<User>>,
 }
 
 impl LocalTransport {
@@ -28,7 +28,7 @@ impl LocalTransport {
 
     /// As a user who may do everything.
     pub fn privileged(server: Server, user: &str) -> Self {
-        Self { server, user: Some(User::privileged(user)) }
+        Self { server, user: Some(Arc::new(User::privileged(user))) }
     }
 }
 

@@ -198,7 +198,7 @@ impl ServerParts {
             parts: self.clone(),
             registry: self.registry.load_full(),
             route: Route::internal(resource, namespace, name),
-            user: User::privileged(user),
+            user: Arc::new(User::privileged(user)),
             query: Query::default(),
             user_agent: agent(user).into(),
             content_type: None,

@@ -206,11 +206,11 @@ impl Route {
     }
 
     /// Authorization attributes of this route with a verb.
-    pub fn attributes(&self, user: User, verb: &str) -> Attributes {
+    pub fn attributes(&self, user: Arc<User>, verb: &str) -> Attributes {
         let namespace = if is_namespace(&self.resource) { &self.name } else { self.namespace() };
         Attributes {
             user,
-            verb: verb.to_owned(),
+            verb: verb.to_owned().into(),
             group: self.resource.group.clone(),
             version: self.resource.version.clone(),
             resource: self.resource.plural.clone(),

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use ::http::{HeaderMap, HeaderValue, Method, Request, header, request};
 use ::http_body::Body;
 use bytes::Bytes;
-use capstan_pki::{PeerIdentity, Pki};
+use capstan_pki::Pki;
 use capstan_store::Store;
 use tokio::net::TcpListener;
 
 use crate::admission::{AuditAnnotations, Warnings};
 use crate::audit::{self, Record};
-use crate::auth::{Attributes, User};
+use crate::auth::{Attributes, Peer, User};
 use crate::call::Call;
 use crate::config::{Config, Policy, StartError};
 use crate::digest::Digest;
@@ -32,7 +32,7 @@ use crate::metrics::Labels;
 use crate::negotiation::{self, Endpoint};
 use crate::parts::ServerParts;
 use crate::portforward::Upgrade;
-use crate::registry::Resource;
+use crate::registry::{Registry, Resource};
 use crate::reply::{self, Reply};
 use crate::route::{self, Route, Verb};
 use crate::status::{Result, Status};
@@ -190,12 +190,12 @@ impl Server {
         check_timeout(&info, &query)?;
 
         let warnings = &about.warnings.clone();
-        let user = match head.extensions.get::<User>() {
-            // An in-process caller provides its identity.
+        let user = match head.extensions.get::<Arc<User>>() {
+            // An in-process caller provides its identity, shared as that of a connection is.
             Some(user) => user.clone(),
             None => {
                 // The listener stores the client's verified identity here.
-                let peer = head.extensions.get::<Arc<PeerIdentity>>();
+                let peer = head.extensions.get::<Arc<Peer>>();
                 self.parts.authenticator.prepare(&head.headers).await;
                 match self.parts.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings) {
                     Ok(user) => user,
@@ -218,7 +218,7 @@ impl Server {
             if let Some(record) = &mut about.record {
                 record.impersonates(&user);
             }
-            request.user = user;
+            request.user = Arc::new(user);
         }
         let objects = || self.stored_objects(&info);
         let (classification, seat) =
@@ -245,18 +245,21 @@ impl Server {
             self.parts.definitions.served().await;
             return documents::serve(&self.parts, head, &info, &user).await;
         }
+        let find = |registry: &Registry| registry.find(&info.group, &info.version, &info.resource).cloned();
         let mut registry = self.parts.registry.load_full();
-        if registry.find(&info.group, &info.version, &info.resource).is_none() {
+        let mut resource = find(&registry);
+        if resource.is_none() {
             self.parts.definitions.served().await;
             registry = self.parts.registry.load_full();
+            resource = find(&registry);
         }
-        let Some(resource) = registry.find(&info.group, &info.version, &info.resource) else {
+        let Some(resource) = resource else {
             return route::not_found(&info);
         };
         about.resource = Some(resource.clone());
-        let route = match Route::resolve(resource, &info) {
+        let route = match Route::resolve(&resource, &info) {
             Ok(route) => route,
-            Err(refusal) => return refusal.reply(resource, &info),
+            Err(refusal) => return refusal.reply(&resource, &info),
         };
         if let Some(text) = resource.behaviour.as_ref().and_then(|b| b.deprecation.as_deref()) {
             warnings.add(text);
@@ -325,7 +328,7 @@ fn endpoint(route: &Route) -> Endpoint {
     }
 }
 
-fn attributes(info: &RequestInfo, user: User) -> Attributes {
+fn attributes(info: &RequestInfo, user: Arc<User>) -> Attributes {
     if !info.is_resource {
         return Attributes {
             user,

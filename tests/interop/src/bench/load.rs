@@ -12,6 +12,7 @@ use crate::bed::kubeconfig::Access;
 /// Throughput and latencies.
 #[derive(Clone, Debug)]
 pub struct Rate {
+    pub requests: usize,
     pub per_second: f64,
     pub median: Duration,
     pub worst_hundredth: Duration,
@@ -53,7 +54,12 @@ pub fn rate(mut all: Vec<Duration>, time: Duration) -> Result<Rate> {
     all.sort_unstable();
     let at = |part: f64| all.get(((all.len() - 1) as f64 * part) as usize).copied().unwrap_or_default();
     anyhow::ensure!(!all.is_empty(), "no request was answered");
-    Ok(Rate { per_second: all.len() as f64 / time.as_secs_f64(), median: at(0.5), worst_hundredth: at(0.99) })
+    Ok(Rate {
+        requests: all.len(),
+        per_second: all.len() as f64 / time.as_secs_f64(),
+        median: at(0.5),
+        worst_hundredth: at(0.99),
+    })
 }
 
 /// A ConfigMap of about `bytes` bytes.

@@ -32,6 +32,17 @@ impl Sizes {
     }
 }
 
+impl Sizes {
+    /// How long each of two servers has its turn, and how many turns there are.
+    pub fn turn(self) -> Duration {
+        self.time / 8
+    }
+
+    pub fn turns(self) -> usize {
+        if self.time > Duration::from_secs(1) { 15 } else { 3 }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub enum Better {
     Higher,

@@ -6,6 +6,7 @@
 
 mod fleet;
 mod follow;
+mod in_turns;
 mod load;
 mod measures;
 mod neighbours;
@@ -99,11 +100,11 @@ fn contenders(
 async fn api(sizes: Sizes, contenders: Vec<Contender>) -> Result<()> {
     let mut workdir = Workdir::new("bench")?;
     let mut columns = Vec::new();
-    for Contender { name: title, binary } in contenders {
+    for Contender { name: title, binary } in &contenders {
         let folder = workdir.folder(title)?;
         let mut figures = Vec::new();
         println!("{title}");
-        let start = async |name: String| match &binary {
+        let start = async |name: String| match binary {
             Some(binary) => Server::capstan(&folder.join(name), binary, free_port()?).await,
             None => Server::kube(&folder.join(name), Controllers::None).await,
         };
@@ -119,9 +120,12 @@ async fn api(sizes: Sizes, contenders: Vec<Contender>) -> Result<()> {
         measures::all(&server, sizes, &mut figures).await?;
         server.stop()?;
         figures.push(measures::filled(&start("full".to_owned()).await?, sizes).await?);
-        columns.push((title, figures));
+        columns.push((*title, figures));
     }
     print(&columns);
+    if let [Contender { binary: Some(before), .. }, Contender { binary: Some(now), .. }] = &contenders[..] {
+        in_turns::compare(&mut workdir, before, now, sizes).await?;
+    }
     workdir.passed();
     Ok(())
 }

@@ -115,7 +115,7 @@ pub struct AdmissionAttributes {
     pub options: Option<Value>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
-    pub user: User,
+    pub user: Arc<User>,
     /// Warnings for the client.
     pub warnings: Warnings,
     /// Annotations of the request's audit event.

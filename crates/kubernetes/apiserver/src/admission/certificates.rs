@@ -96,7 +96,7 @@ mod tests {
             old_object: None,
             options: None,
             dry_run: false,
-            user: User::new("jane", ["devs"]),
+            user: User::new("jane", ["devs"]).into(),
             warnings: Warnings::default(),
             annotations: Default::default(),
             reinvocations: Default::default(),

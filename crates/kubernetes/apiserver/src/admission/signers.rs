@@ -44,7 +44,7 @@ impl SignerPermissions {
         [signer.to_owned(), format!("{domain}/*")].into_iter().any(|name| {
             let question = Attributes {
                 user: attributes.user.clone(),
-                verb: verb.to_owned(),
+                verb: verb.to_owned().into(),
                 group: "certificates.k8s.io".to_owned(),
                 version: "*".to_owned(),
                 resource: "signers".to_owned(),

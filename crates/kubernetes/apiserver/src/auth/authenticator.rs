@@ -1,7 +1,7 @@
 //! Authentication: client certificate, bearer token, or anonymous.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use capstan_env::Env;
 use capstan_oidc::{Identity, Oidc};
@@ -16,6 +16,26 @@ use crate::admission::Warnings;
 use crate::status::{Result, Status};
 
 const INVALID: &str = "invalid bearer token";
+
+/// The client of a connection by its certificate.
+#[derive(Debug)]
+pub struct Peer {
+    identity: PeerIdentity,
+    /// The user that the certificate names: the same one for all requests of the connection.
+    user: OnceLock<Arc<User>>,
+}
+
+impl Peer {
+    pub fn new(identity: PeerIdentity) -> Self {
+        Self { identity, user: OnceLock::new() }
+    }
+
+    /// The user at a moment; none if the certificate names none, an error if it cannot be trusted.
+    fn user(&self, env: &Env) -> Result<Option<Arc<User>>, String> {
+        let subject = self.identity.subject(env.now())?;
+        Ok(subject.map(|subject| self.user.get_or_init(|| Arc::new(authenticated(user_of(subject)))).clone()))
+    }
+}
 
 /// Authenticates requests.
 pub struct Authenticator {
@@ -80,12 +100,12 @@ impl Authenticator {
     pub fn authenticate(
         &self,
         headers: &HeaderMap,
-        peer: Option<&PeerIdentity>,
+        peer: Option<&Peer>,
         warnings: &Warnings,
-    ) -> Result<User> {
+    ) -> Result<Arc<User>> {
         let mut failed = false;
-        match peer.map(|peer| peer.subject(self.env.now())) {
-            Some(Ok(Some(subject))) => return Ok(authenticated(user_of(subject))),
+        match peer.map(|peer| peer.user(&self.env)) {
+            Some(Ok(Some(user))) => return Ok(user),
             Some(Err(error)) => {
                 tracing::debug!(%error, "client certificate not accepted");
                 failed = true;
@@ -94,14 +114,14 @@ impl Authenticator {
         }
         if let Some(token) = bearer_token(headers, warnings) {
             match self.check_token(&token, self.tokens.audiences(), warnings) {
-                Ok(identity) => return Ok(identity.user),
+                Ok(identity) => return Ok(Arc::new(identity.user)),
                 Err(error) => {
                     tracing::debug!(%error, "token not accepted");
                     failed = true;
                 }
             }
         }
-        if failed || !self.anonymous { Err(Status::unauthorized()) } else { Ok(User::anonymous()) }
+        if failed || !self.anonymous { Err(Status::unauthorized()) } else { Ok(Arc::new(User::anonymous())) }
     }
 
     /// The user of a token, for some audiences. The error text is shown by TokenReview.

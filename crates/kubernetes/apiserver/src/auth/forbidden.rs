@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn refusals_read_as_upstream() {
         let request = |resource: &str, subresource: &str, namespace: &str, name: &str| Attributes {
-            user: User::new("bob", ["x"]),
+            user: User::new("bob", ["x"]).into(),
             verb: "list".into(),
             group: if resource == "deployments" { "apps".into() } else { String::new() },
             resource: resource.into(),

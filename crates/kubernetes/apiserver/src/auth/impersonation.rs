@@ -129,7 +129,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&self) -> Result<User> {
         if self.mode != Mode::Legacy {
-            let verb = format!("impersonate-on:{}:{}", self.mode.name(), self.request.verb);
+            let verb = format!("impersonate-on:{}:{}", self.mode.name(), self.request.verb).into();
             self.allowed(&Attributes { verb, ..self.request.clone() })?;
         }
         let mut user = self.wanted.clone();
@@ -218,7 +218,7 @@ impl Check<'_> {
     fn right(&self, group: &str, resource: &str, name: &str) -> Attributes {
         Attributes {
             user: self.request.user.clone(),
-            verb: self.mode.verb(),
+            verb: self.mode.verb().into(),
             group: group.to_owned(),
             version: "v1".into(),
             resource: resource.to_owned(),
@@ -315,7 +315,7 @@ mod tests {
 
     fn listing_pods() -> Attributes {
         Attributes {
-            user: User::new("eve", ["x"]),
+            user: User::new("eve", ["x"]).into(),
             verb: "list".into(),
             resource: "pods".into(),
             namespace: "default".into(),

@@ -23,9 +23,12 @@ mod source;
 pub(crate) mod testing;
 mod tokens;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use authenticator::Authenticator;
+pub(crate) use authenticator::Peer;
 pub use capstan_pki::MASTERS;
 pub use decision::{AlwaysAllow, Authorizer, Decision, NonResourceRule, ResourceRule, RulesForUser};
 pub use forbidden::forbidden;
@@ -75,10 +78,10 @@ impl User {
 /// Attributes of a request for authorizers and admission.
 #[derive(Debug, Clone, Default)]
 pub struct Attributes {
-    pub user: User,
+    pub user: Arc<User>,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, …; for a non-resource
     /// request the HTTP method in lower case.
-    pub verb: String,
+    pub verb: Cow<'static, str>,
     pub group: String,
     pub version: String,
     /// Plural name; empty for non-resource requests.

@@ -48,7 +48,7 @@ pub fn registry() -> Arc<Registry> {
             group("events.k8s.io", &["v1"]),
         ],
         resources,
-        by_path: HashMap::new(),
+        by_plural: HashMap::new(),
         generation: 1,
     })
 }

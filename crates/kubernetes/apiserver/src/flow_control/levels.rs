@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_builtin::flowcontrol;
+use http::HeaderValue;
 use serde_json::Value;
 
 use crate::auth::{ObjectSource, bucket};
@@ -11,7 +12,8 @@ use crate::auth::{ObjectSource, bucket};
 #[derive(Debug, Clone)]
 pub(super) struct Level {
     pub name: Arc<str>,
-    pub uid: Arc<str>,
+    /// As a response names it; none if it is no text for a header.
+    pub uid: Option<HeaderValue>,
     /// Shares of the server's seats.
     shares: usize,
     lendable_percent: usize,
@@ -72,7 +74,7 @@ impl Level {
         });
         Self {
             name: text("name").into(),
-            uid: text("uid").into(),
+            uid: HeaderValue::from_str(text("uid")).ok(),
             shares: number(&config["nominalConcurrencyShares"]).unwrap_or(0),
             lendable_percent: number(&config["lendablePercent"]).unwrap_or(0).min(100),
             borrowing_percent: number(&config["borrowingLimitPercent"]),

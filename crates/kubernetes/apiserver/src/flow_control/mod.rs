@@ -74,8 +74,8 @@ pub(crate) struct FlowControl {
 /// How a request was classified, for the headers of its response.
 #[derive(Debug, Clone)]
 pub(crate) struct Classification {
-    schema: Arc<str>,
-    level: Arc<str>,
+    schema: Option<HeaderValue>,
+    level: Option<HeaderValue>,
 }
 
 /// A place among the requests that run, until it is dropped.
@@ -172,8 +172,8 @@ impl Classification {
     /// Adds the headers that name the flow schema and the priority level.
     pub fn set_headers(&self, headers: &mut HeaderMap) {
         for (name, uid) in [(&names::FLOW_SCHEMA, &self.schema), (&names::PRIORITY_LEVEL, &self.level)] {
-            if let Ok(value) = HeaderValue::from_str(uid) {
-                headers.insert(name, value);
+            if let Some(value) = uid {
+                headers.insert(name, value.clone());
             }
         }
     }
@@ -200,7 +200,7 @@ fn is_long_running(info: &RequestInfo) -> bool {
 
 /// Whether a request only reads, as upstream counts it.
 fn is_read_only(info: &RequestInfo) -> bool {
-    matches!(info.verb.as_str(), "get" | "head" | "list" | "watch")
+    matches!(&*info.verb, "get" | "head" | "list" | "watch")
 }
 
 /// Whether the response has all objects of a collection.
@@ -208,7 +208,7 @@ fn lists_objects(info: &RequestInfo, query: &Query) -> bool {
     if !info.is_resource || !info.name.is_empty() {
         return false;
     }
-    match info.verb.as_str() {
+    match &*info.verb {
         "list" => true,
         "watch" => {
             matches!(query.get("resourceVersion"), None | Some("" | "0"))

@@ -1,8 +1,7 @@
 //! Flow schemas: which requests belong to which priority level, and to which flow in it.
 
-use std::sync::Arc;
-
 use capstan_builtin::flowcontrol;
+use http::HeaderValue;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -12,7 +11,8 @@ use crate::http::info::RequestInfo;
 #[derive(Debug)]
 pub(super) struct FlowSchema {
     name: String,
-    pub uid: Arc<str>,
+    /// As a response names it; none if it is no text for a header.
+    pub uid: Option<HeaderValue>,
     pub level: String,
     precedence: i64,
     distinguisher: Distinguisher,
@@ -83,7 +83,7 @@ impl FlowSchema {
         let spec = &object["spec"];
         Self {
             name: text(&object["metadata"]["name"]),
-            uid: text(&object["metadata"]["uid"]).into(),
+            uid: HeaderValue::from_str(&text(&object["metadata"]["uid"])).ok(),
             level: text(&spec["priorityLevelConfiguration"]["name"]),
             precedence: spec["matchingPrecedence"].as_i64().unwrap_or(1000),
             distinguisher: match spec["distinguisherMethod"]["type"].as_str() {

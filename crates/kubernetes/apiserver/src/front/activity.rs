@@ -20,7 +20,8 @@ pub(super) const UNREAD: Duration = Duration::from_secs(60);
 /// Requests and responses in progress on one connection.
 pub(super) struct Activity {
     state: Mutex<State>,
-    changed: Notify,
+    /// Whether a response is tracked that was not before.
+    tracks: Notify,
 }
 
 struct State {
@@ -49,7 +50,7 @@ impl Activity {
     pub fn new() -> Arc<Self> {
         let state =
             State { open: 0, served: false, since: Instant::now(), tracked: Vec::new(), prune_at: 16 };
-        Arc::new(Self { state: Mutex::new(state), changed: Notify::new() })
+        Arc::new(Self { state: Mutex::new(state), tracks: Notify::new() })
     }
 
     /// Starts a request.
@@ -70,11 +71,14 @@ impl Activity {
         }
         state.tracked.push(Arc::downgrade(response));
         drop(state);
-        self.changed.notify_one();
+        self.tracks.notify_one();
     }
 
     /// Resolves when the connection is to be closed: it has been idle for too long, or its client leaves a response
     /// unread, whatever else it does. What the transport holds of a response is only released with the connection.
+    ///
+    /// The begin and the end of a request do not wake it: a busy connection would wake it for nothing, again and
+    /// again. It looks once in a while, and a connection cannot have been idle for longer than since the last look.
     pub async fn expired(&self) {
         loop {
             let now = Instant::now();
@@ -91,13 +95,9 @@ impl Activity {
             let at = match next {
                 Next::Unread => return,
                 Next::Idle(at) if at <= now => return,
-                Next::Idle(at) | Next::Sweep(at) => Some(at),
-                Next::Change => None,
+                Next::Idle(at) | Next::Look(at) => at,
             };
-            tokio::select! {
-                () = async { tokio::time::sleep_until(at.unwrap_or(now)).await }, if at.is_some() => {}
-                () = self.changed.notified() => {}
-            }
+            let _ = tokio::time::timeout_at(at, self.tracks.notified()).await;
         }
     }
 }
@@ -106,12 +106,10 @@ impl Activity {
 enum Next {
     /// The connection is idle then, unless a request comes.
     Idle(Instant),
-    /// Responses may have been left unread by then.
-    Sweep(Instant),
+    /// Responses may have been left unread by then, or the connection is idle meanwhile.
+    Look(Instant),
     /// A response is left unread.
     Unread,
-    /// Not before a change.
-    Change,
 }
 
 /// What a sweep removed. Dropping it may end requests, which takes the lock of the connection: it must outlive the
@@ -138,8 +136,8 @@ impl State {
         });
         match self.tracked.is_empty() {
             _ if unread => Next::Unread,
-            true => Next::Change,
-            false => Next::Sweep(now + UNREAD / 2),
+            true => Next::Look(now + IDLE),
+            false => Next::Look(now + UNREAD / 2),
         }
     }
 }
@@ -150,8 +148,6 @@ impl Drop for Busy {
         state.open -= 1;
         if state.open == 0 {
             state.since = Instant::now();
-            drop(state);
-            self.0.changed.notify_one();
         }
     }
 }

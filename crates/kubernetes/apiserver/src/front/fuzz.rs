@@ -1,7 +1,7 @@
 //! Any bytes on a connection: it is closed or answered. `cargo xtask fuzz` runs this for longer, with random seeds.
 
 use std::convert::Infallible;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use capstan_env::Env;
@@ -48,7 +48,7 @@ fn exchange(agreed: &'static [u8], bytes: &[u8], stays: bool) -> String {
     let bed = bed().lock();
     let (runtime, server) = (&bed.0, bed.1.clone());
     let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(User::privileged("fuzz"));
+        request.extensions_mut().insert(Arc::new(User::privileged("fuzz")));
         let server = server.clone();
         async move { Ok::<_, Infallible>(server.handle(request).await) }
     });

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use capstan_pki::{PeerIdentity, Pki};
+use capstan_pki::Pki;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -35,6 +35,7 @@ use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
 use crate::audit::RemoteAddress;
+use crate::auth::Peer;
 use crate::server::Server;
 use activity::Activity;
 use answering::{Answering, Received};
@@ -231,7 +232,12 @@ where
         }
     };
     // Once per connection: verifying a chain is expensive, and a connection has one client.
-    let peer = stream.get_ref().1.peer_certificates().and_then(|chain| pki.peer(chain)).map(Arc::new);
+    let peer = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(|chain| pki.peer(chain))
+        .map(|peer| Arc::new(Peer::new(peer)));
     let address = address.map(RemoteAddress);
     let activity = Activity::new();
     Some((stream, WithPeer { server, peer, address, activity, to_their_end: None }))
@@ -250,7 +256,7 @@ fn protocol(agreed: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
 #[derive(Clone)]
 struct WithPeer {
     server: Server,
-    peer: Option<Arc<PeerIdentity>>,
+    peer: Option<Arc<Peer>>,
     address: Option<RemoteAddress>,
     activity: Arc<Activity>,
     /// Held by changing requests, which go on when their client has gone. `None` if they end there.

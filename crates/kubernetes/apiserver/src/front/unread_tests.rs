@@ -37,7 +37,7 @@ async fn with_large_object() -> Server {
         .header("content-type", "application/json")
         .body(http_body_util::Full::<Bytes>::from(object.to_string()))
         .expect("a request");
-    request.extensions_mut().insert(User::new("admin", ["system:masters"]));
+    request.extensions_mut().insert(Arc::new(User::new("admin", ["system:masters"])));
     assert_eq!(server.handle(request).await.status(), 201);
     server
 }

@@ -1,5 +1,7 @@
 //! Attributes of a request from its method and path.
 
+use std::borrow::Cow;
+
 use ::http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 
@@ -14,7 +16,7 @@ pub struct RequestInfo {
     /// Decoded URL path.
     pub path: String,
     /// `get`, `list`, `watch`, `create`, …; the lower-case method for non-resource requests.
-    pub verb: String,
+    pub verb: Cow<'static, str>,
     pub group: String,
     pub version: String,
     /// Namespace, or empty. For a Namespace it is its own name.
@@ -42,74 +44,83 @@ impl RequestInfo {
             true => percent_decode_str(uri.path()).decode_utf8_lossy().into_owned(),
             false => uri.path().to_owned(),
         };
-        let mut info = Self {
-            method: method.clone(),
-            path: path.clone(),
-            verb: method.as_str().to_lowercase(),
-            ..Self::default()
+        let mut info = Self { method: method.clone(), verb: lower_case(method), ..Self::default() };
+        info.read(&path, uri.query());
+        info.path = path;
+        info
+    }
+
+    /// Reads the segments of a path.
+    fn read(&mut self, path: &str, query: Option<&str>) {
+        let all = segments(path);
+        if all.contains(&"") {
+            self.has_empty_segment = true;
+            return;
+        }
+        let mut parts = match all[..] {
+            ["api", version, ref rest @ ..] if !rest.is_empty() => {
+                self.version = version.into();
+                rest
+            }
+            ["apis", group, version, ref rest @ ..] if !rest.is_empty() => {
+                self.group = group.into();
+                self.version = version.into();
+                rest
+            }
+            _ => return,
         };
-        let mut parts = segments(&path);
-        if parts.contains(&"") {
-            info.has_empty_segment = true;
-            return info;
-        }
-        match parts.first() {
-            Some(&"api") if parts.len() >= 3 => {
-                info.version = parts[1].into();
-                parts.drain(..2);
-            }
-            Some(&"apis") if parts.len() >= 4 => {
-                info.group = parts[1].into();
-                info.version = parts[2].into();
-                parts.drain(..3);
-            }
-            _ => return info,
-        }
-        info.is_resource = true;
+        self.is_resource = true;
 
         // Verbs that were once the first part of paths. `proxy` is no longer served, but still authorized.
         let prefix =
-            parts.first().copied().filter(|part| parts.len() > 1 && ["watch", "proxy"].contains(part));
+            ["watch", "proxy"].into_iter().find(|prefix| parts.len() > 1 && parts.first() == Some(prefix));
         if prefix.is_some() {
-            parts.remove(0);
+            parts = &parts[1..];
         }
-        if parts[0] == "namespaces" && parts.len() > 1 {
-            info.namespace = parts[1].into();
+        if let ["namespaces", namespace, ref below @ ..] = *parts {
+            self.namespace = namespace.into();
             // `/namespaces/x` and `/namespaces/x/status` refer to the namespace itself.
-            if parts.len() > 2 && !NAMESPACE_SUBRESOURCES.contains(&parts[2]) {
-                parts.drain(..2);
-                info.in_namespace = true;
+            if below.first().is_some_and(|first| !NAMESPACE_SUBRESOURCES.contains(first)) {
+                parts = below;
+                self.in_namespace = true;
             }
         }
-        info.resource = parts.first().map(|p| (*p).to_owned()).unwrap_or_default();
-        info.name = parts.get(1).map(|p| (*p).to_owned()).unwrap_or_default();
-        info.is_item = !info.name.is_empty();
-        info.subresource = parts.get(2).map(|p| (*p).to_owned()).unwrap_or_default();
-        info.rest = parts.iter().skip(3).map(|p| (*p).to_owned()).collect();
+        let part = |n: usize| parts.get(n).map(|part| (*part).to_owned()).unwrap_or_default();
+        (self.resource, self.name, self.subresource) = (part(0), part(1), part(2));
+        self.is_item = !self.name.is_empty();
+        self.rest = parts.iter().skip(3).map(|p| (*p).to_owned()).collect();
 
-        info.verb = match *method {
+        let verb = match self.method {
             Method::POST => "create",
             Method::GET | Method::HEAD => "get",
             Method::PUT => "update",
             Method::PATCH => "patch",
             Method::DELETE => "delete",
             _ => "",
-        }
-        .into();
-        if let Some(verb) = prefix {
-            info.verb = verb.into();
-        } else if info.name.is_empty() && info.verb == "get" {
-            info.verb = if wants_watch(uri.query()) { "watch" } else { "list" }.into();
-            // With a field selector on the name, the request is for that object.
-            if let Some(name) = uri.query().and_then(selected_name) {
-                info.name = name;
+        };
+        let verb = match (prefix, verb) {
+            (Some(prefix), _) => prefix,
+            (None, "get") if self.name.is_empty() => {
+                // With a field selector on the name, the request is for that object.
+                self.name = query.and_then(selected_name).unwrap_or_default();
+                if wants_watch(query) { "watch" } else { "list" }
             }
-        } else if info.name.is_empty() && info.verb == "delete" {
-            info.verb = "deletecollection".into();
-        } else if info.verb == "get" && info.subresource.is_empty() && wants_watch(uri.query()) {
-            info.verb = "watch".into();
-        }
-        info
+            (None, "delete") if self.name.is_empty() => "deletecollection",
+            (None, "get") if self.subresource.is_empty() && wants_watch(query) => "watch",
+            (None, verb) => verb,
+        };
+        self.verb = verb.into();
+    }
+}
+
+fn lower_case(method: &Method) -> Cow<'static, str> {
+    match *method {
+        Method::GET => "get".into(),
+        Method::POST => "post".into(),
+        Method::PUT => "put".into(),
+        Method::PATCH => "patch".into(),
+        Method::DELETE => "delete".into(),
+        ref other => other.as_str().to_lowercase().into(),
     }
 }
 
@@ -118,7 +129,12 @@ fn segments(path: &str) -> Vec<&str> {
     let path = path.strip_prefix('/').unwrap_or(path);
     match path.trim_end_matches('/') {
         "" if path.is_empty() => Vec::new(),
-        path => path.split('/').collect(),
+        path => {
+            // Most paths have six or fewer.
+            let mut all = Vec::with_capacity(8);
+            all.extend(path.split('/'));
+            all
+        }
     }
 }
 

@@ -83,7 +83,7 @@ impl Metrics {
 
     /// Counts a request in flight. Watches are counted by [`Metrics::watch`] instead.
     pub fn begin(&self, info: &RequestInfo) -> Option<InFlight<'_>> {
-        let gauge = match info.verb.as_str() {
+        let gauge = match &*info.verb {
             "watch" => return None,
             "get" | "list" | "head" => &self.read_only,
             _ => &self.mutating,
@@ -144,7 +144,7 @@ pub(crate) struct Labels {
 impl Labels {
     /// `apply` is whether a PATCH is server-side apply.
     pub fn new(info: &RequestInfo, apply: bool, dry_run: bool) -> Self {
-        let verb = match info.verb.as_str() {
+        let verb = match &*info.verb {
             "get" | "head" => "GET",
             "list" => "LIST",
             "watch" => "WATCH",
@@ -172,15 +172,23 @@ impl Labels {
         };
         let known = |name: &&str| resource.is_some_and(|r| r.subresources.iter().any(|s| s.name == **name));
         let subresource = Some(self.subresource.as_str()).filter(known).unwrap_or(self.document);
+        let scope = resource.map_or("", |_| self.scope);
+        // Of every request: appended, not formatted.
         let mut text = String::with_capacity(192);
-        let _ = write!(
-            text,
-            "component=\"apiserver\",dry_run=\"{}\",group=\"{group}\",resource=\"{plural}\",scope=\"{}\",\
-             subresource=\"{subresource}\",verb=\"{}\",version=\"{version}\"",
-            self.dry_run,
-            resource.map_or("", |_| self.scope),
-            self.verb,
-        );
+        text.push_str("component=\"apiserver\"");
+        for (name, value) in [
+            (",dry_run=\"", self.dry_run),
+            (",group=\"", group),
+            (",resource=\"", plural),
+            (",scope=\"", scope),
+            (",subresource=\"", subresource),
+            (",verb=\"", self.verb),
+            (",version=\"", version),
+        ] {
+            text.push_str(name);
+            text.push_str(value);
+            text.push('"');
+        }
         text
     }
 }

@@ -75,15 +75,18 @@ pub fn empty() -> Arc<Registry> {
 
 pub fn build(custom: &[Arc<Resource>], generation: u64) -> Registry {
     let mut resources: BTreeMap<(String, String), Vec<Arc<Resource>>> = BTreeMap::new();
-    let mut by_path = HashMap::new();
+    let mut by_plural: HashMap<String, Vec<Arc<Resource>>> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     let built_in_groups = built_in().iter().map(|r| r.group.clone()).collect::<Vec<_>>();
     for resource in built_in().iter().chain(custom) {
         let group_version = (resource.group.clone(), resource.version.clone());
-        let path = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
-        if by_path.insert(path, resource.clone()).is_some() {
+        let of_name = by_plural.entry(resource.plural.clone()).or_default();
+        let same = of_name.iter_mut().find(|r| r.group == resource.group && r.version == resource.version);
+        if let Some(same) = same {
+            *same = resource.clone();
             continue;
         }
+        of_name.push(resource.clone());
         resources.entry(group_version).or_default().push(resource.clone());
         match groups.iter_mut().find(|g| g.name == resource.group) {
             Some(group) if group.versions.contains(&resource.version) => {}
@@ -99,7 +102,7 @@ pub fn build(custom: &[Arc<Resource>], generation: u64) -> Registry {
     // Built-in groups keep the order of their table; custom groups follow by name.
     let first_custom = groups.iter().position(|g| !built_in_groups.contains(&g.name)).unwrap_or(groups.len());
     groups[first_custom..].sort_by(|a, b| a.name.cmp(&b.name));
-    Registry { groups, resources, by_path, generation }
+    Registry { groups, resources, by_plural, generation }
 }
 
 /// The resources of a CustomResourceDefinition, one per served version.

@@ -130,8 +130,8 @@ pub struct Registry {
     pub groups: Vec<Group>,
     /// Resources by (group, version), in discovery order.
     pub resources: BTreeMap<(String, String), Vec<Arc<Resource>>>,
-    /// Resources by (group, version, plural).
-    pub by_path: HashMap<(String, String, String), Arc<Resource>>,
+    /// Resources by plural, those of all groups and versions: looked up for every request, without a copy of a name.
+    pub by_plural: HashMap<String, Vec<Arc<Resource>>>,
     /// Incremented with every change.
     pub generation: u64,
 }
@@ -153,7 +153,7 @@ impl Resource {
 
 impl Registry {
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+        self.by_plural.get(plural)?.iter().find(|r| r.group == group && r.version == version)
     }
 }
 

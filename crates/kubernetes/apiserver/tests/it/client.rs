@@ -60,7 +60,7 @@ impl Client {
             request = request.header(*name, *value);
         }
         let mut request = request.body(Full::new(Bytes::from(body))).expect("a request");
-        request.extensions_mut().insert(self.user.clone());
+        request.extensions_mut().insert(Arc::new(self.user.clone()));
         self.server.handle(request).await
     }
 
@@ -73,7 +73,7 @@ impl Client {
             .header("content-type", "application/json")
             .body(body)
             .expect("a request");
-        request.extensions_mut().insert(self.user.clone());
+        request.extensions_mut().insert(Arc::new(self.user.clone()));
         self.server.handle(request).await
     }
 

@@ -1,6 +1,6 @@
 //! Any request gets a response: no panic, no hang. `cargo xtask fuzz` runs this for longer, with random seeds.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -82,7 +82,7 @@ impl FuzzServer {
         }
         // The HTTP library rejects what is not a request at all.
         let mut request = request.body(Full::new(body)).ok()?;
-        request.extensions_mut().insert(User::privileged("fuzz"));
+        request.extensions_mut().insert(Arc::new(User::privileged("fuzz")));
         self.runtime.block_on(async {
             let answer = tokio::time::timeout(TIMEOUT, self.server.handle(request)).await.expect("an answer");
             let code = answer.status().as_u16();

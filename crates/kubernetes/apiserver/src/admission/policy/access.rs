@@ -47,7 +47,7 @@ impl RequestAuthorizer {
 }
 
 struct UserQuestions {
-    user: User,
+    user: Arc<User>,
     authorizer: Arc<dyn Authorizer>,
 }
 
@@ -61,9 +61,12 @@ impl AccessAuthorizer for UserQuestions {
     fn decide(&self, question: &AccessQuestion) -> AccessDecision {
         let user = match &question.subject {
             AccessSubject::Requester => self.user.clone(),
-            AccessSubject::ServiceAccount { namespace, name } => service_account::user(namespace, name, ""),
+            AccessSubject::ServiceAccount { namespace, name } => {
+                Arc::new(service_account::user(namespace, name, ""))
+            }
         };
-        let mut attributes = Attributes { user, verb: question.verb.to_string(), ..Attributes::default() };
+        let mut attributes =
+            Attributes { user, verb: question.verb.to_string().into(), ..Attributes::default() };
         match &question.path {
             Some(path) => attributes.path = path.to_string(),
             None => {

@@ -89,7 +89,7 @@ fn attributes(call: &Call, kind: Option<&Value>, verb: &str, namespace: &str, na
     }
     Attributes {
         user: call.user.clone(),
-        verb: verb.to_owned(),
+        verb: verb.to_owned().into(),
         group,
         version,
         resource,

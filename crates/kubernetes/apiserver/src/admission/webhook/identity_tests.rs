@@ -1,5 +1,7 @@
 //! A mutating webhook cannot change the identity of an object.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -19,7 +21,7 @@ async fn call(server: &Server, method: &str, path: &str, body: &Value) -> (u16, 
     let request =
         http::Request::builder().method(method).uri(path).header("content-type", "application/json");
     let mut request = request.body(Full::new(Bytes::from(body.to_string()))).expect("a request");
-    request.extensions_mut().insert(User::privileged("tester"));
+    request.extensions_mut().insert(Arc::new(User::privileged("tester")));
     let reply = server.handle(request).await;
     let code = reply.status().as_u16();
     let bytes = reply.into_body().collect().await.expect("a body").to_bytes();

@@ -63,7 +63,7 @@ fn create(object: Value) -> AdmissionAttributes {
         old_object: None,
         options: Some(json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"})),
         dry_run: false,
-        user: User::new("ada", ["devs"]),
+        user: User::new("ada", ["devs"]).into(),
         warnings: Warnings::default(),
         annotations: Default::default(),
         reinvocations: Default::default(),

@@ -231,7 +231,7 @@ mod tests {
     fn request(verb: &str, group: &str, resource: &str, name: &str) -> Attributes {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         Attributes {
-            verb: verb.into(),
+            verb: verb.to_owned().into(),
             group: group.into(),
             resource: resource.into(),
             subresource: subresource.into(),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn path(verb: &str, path: &str) -> Attributes {
-        Attributes { verb: verb.into(), path: path.into(), ..Attributes::default() }
+        Attributes { verb: verb.to_owned().into(), path: path.into(), ..Attributes::default() }
     }
 
     #[test]

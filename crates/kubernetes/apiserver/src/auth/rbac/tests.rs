@@ -35,8 +35,8 @@ fn user(name: &str, groups: &[&str]) -> User {
 
 fn request(user: &User, verb: &str, resource: &str, namespace: &str) -> Attributes {
     Attributes {
-        user: user.clone(),
-        verb: verb.into(),
+        user: user.clone().into(),
+        verb: verb.to_owned().into(),
         resource: resource.into(),
         namespace: namespace.into(),
         ..Attributes::default()
@@ -284,7 +284,7 @@ fn bootstrap_policy_lets_anonymous_users_see_health_and_users_discover() {
     let (_, rbac) = plane();
     let get = |user: &User, path: &str| {
         rbac.authorize(&Attributes {
-            user: user.clone(),
+            user: user.clone().into(),
             verb: "get".into(),
             path: path.into(),
             ..Attributes::default()
@@ -383,7 +383,7 @@ fn every_request() -> Vec<Attributes> {
             {
                 for name in ["", "a", "b", "c"] {
                     requests.push(Attributes {
-                        verb: verb.into(),
+                        verb: verb.to_owned().into(),
                         group: group.into(),
                         resource: resource.into(),
                         subresource: subresource.into(),
@@ -394,7 +394,11 @@ fn every_request() -> Vec<Attributes> {
             }
         }
         for path in ["/x", "/x/y", "/x/z", "/w"] {
-            requests.push(Attributes { verb: verb.into(), path: path.into(), ..Attributes::default() });
+            requests.push(Attributes {
+                verb: verb.to_owned().into(),
+                path: path.into(),
+                ..Attributes::default()
+            });
         }
     }
     requests

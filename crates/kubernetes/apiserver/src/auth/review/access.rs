@@ -1,6 +1,7 @@
 //! SubjectAccessReview, its local and self forms, and SelfSubjectRulesReview.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use capstan_schema::field::FieldError;
 use capstan_schema::meta;
@@ -115,7 +116,7 @@ fn answer(
         // Upstream's decoder has already dropped the kind when this error is created.
         return Err(Status::invalid(GROUP, "", "", errors));
     }
-    let decision = authorizer.authorize(&attributes(user, &review["spec"]));
+    let decision = authorizer.authorize(&attributes(Arc::new(user), &review["spec"]));
     let mut status = Map::from_iter([("allowed".to_owned(), Value::from(decision.allowed()))]);
     if !decision.reason().is_empty() {
         status.insert("reason".into(), decision.reason().into());
@@ -128,13 +129,13 @@ fn answer(
     Ok(review)
 }
 
-fn attributes(user: User, spec: &Value) -> Attributes {
+fn attributes(user: Arc<User>, spec: &Value) -> Attributes {
     let resource = &spec["resourceAttributes"];
     if !resource.is_object() {
         let path = &spec["nonResourceAttributes"];
         return Attributes {
             user,
-            verb: text(&path["verb"]).into(),
+            verb: text(&path["verb"]).to_owned().into(),
             path: text(&path["path"]).into(),
             ..Attributes::default()
         };
@@ -142,7 +143,7 @@ fn attributes(user: User, spec: &Value) -> Attributes {
     let part = |name: &str| text(&resource[name]).to_owned();
     Attributes {
         user,
-        verb: part("verb"),
+        verb: part("verb").into(),
         group: part("group"),
         version: part("version"),
         resource: part("resource"),

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::*;
 use crate::auth::testing::Objects;
-use crate::auth::{Authenticator, UNAUTHENTICATED, bucket};
+use crate::auth::{Authenticator, Peer, UNAUTHENTICATED, bucket};
 use crate::status::Status;
 
 const START: i64 = 1_800_000_000;
@@ -375,9 +375,9 @@ fn a_certificate_wins_over_a_token_and_a_bad_one_does_not_stop_a_good_token() {
         if let Some(token) = token {
             headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {token}")).unwrap());
         }
-        let peer = plane.tokens.pki.peer(std::slice::from_ref(&credential.certificate));
+        let peer = plane.tokens.pki.peer(std::slice::from_ref(&credential.certificate)).map(Peer::new);
         let user = plane.authenticator.authenticate(&headers, peer.as_ref(), &Warnings::default());
-        user.map(|user| user.name).map_err(|status| status.code)
+        user.map(|user| user.name.clone()).map_err(|status| status.code)
     };
     assert_eq!(authenticate(&ours, None), Ok("ada".into()));
     assert_eq!(authenticate(&ours, Some("garbage")), Ok("ada".into()));
