@@ -8,6 +8,7 @@
 
 pub(crate) mod frame;
 pub(crate) mod recover;
+mod reserved;
 pub(crate) mod salvage;
 pub(crate) mod survey;
 pub(crate) mod verify;

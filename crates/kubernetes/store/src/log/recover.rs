@@ -14,6 +14,7 @@ use std::{
 use super::{
     End, Log, create_segment,
     frame::Frame,
+    reserved::length_written,
     segment_name, snapshot_name,
     verify::{self, Listing, failed as io},
 };
@@ -406,9 +407,10 @@ impl LastSegment {
             file.write_at(offset as u64, data).map_err(|source| io("write", name, source))
         };
         let rest = &bytes[*end..];
-        if let Some(garbage) = rest.iter().rposition(|byte| *byte != 0) {
-            tracing::warn!(file = name, offset = end, bytes = garbage + 1, "removing an unfinished commit");
-            write(*end, &vec![0; garbage + 1])?;
+        let garbage = length_written(rest);
+        if garbage > 0 {
+            tracing::warn!(file = name, offset = end, bytes = garbage, "removing an unfinished commit");
+            write(*end, &vec![0; garbage])?;
         }
         if !rest.is_empty() {
             write(bytes.len() - 1, &[0])?;
@@ -559,7 +561,7 @@ impl<D> Replay<D> {
 /// by a crash, which was never acknowledged. Anything else is damage.
 fn check_tail(rest: &[u8], offset: usize, name: &str, expected: u64, last: bool) -> Result<(), OpenError> {
     // A crash after a segment was sealed may leave its reserved space.
-    if rest.iter().all(|byte| *byte == 0) || (last && Frame::find(rest, expected).is_none()) {
+    if length_written(rest) == 0 || (last && Frame::find(rest, expected).is_none()) {
         return Ok(());
     }
     let reason = "a commit is damaged and later ones are not";
