@@ -102,6 +102,7 @@ const CLUSTERCTL: &[&str] = &["clusterctl"];
 const HELM: &[&str] = &["helm"];
 const DRIVERS: &[&str] = &["capi-core", "capi-bootstrap", "capi-controlplane"];
 const CAPD: &[&str] = &["capd"];
+const CAPC: &[&str] = &["capc"];
 
 /// The API server and its dependencies.
 const API: &[&str] = &[
@@ -476,6 +477,27 @@ pub const SUITES: &[Suite] = &[
         ],
         uses: &[API],
         ..suite("upstream-on-capstan", 150)
+    },
+    Suite {
+        against: &[Against::Capc, Against::ClusterApi],
+        peers: &[KUBE, DRIVERS, CAPC],
+        about: &[
+            "capstan/src/adopt/**",
+            "crates/clouds/cloudstack/provider/src/adoption.rs",
+            "tests/interop/src/clouds/capc_adopted.rs",
+        ],
+        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, BINARY],
+        ..suite("capc-adopted", 330)
+    },
+    Suite {
+        against: &[Against::Capc, Against::ClusterApi],
+        peers: &[KUBE, CLUSTERCTL, DRIVERS, CAPC],
+        about: &[
+            "crates/clouds/cloudstack/provider/src/adoption.rs",
+            "tests/interop/src/clouds/capc_moved/**",
+        ],
+        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, BINARY],
+        ..suite("capc-moved", 360)
     },
     Suite {
         arguments: &["--faults", "crash,lost", "--every", "128"],
