@@ -20,6 +20,7 @@ pub mod condition;
 mod console;
 mod credentials;
 mod error;
+mod events;
 mod fix;
 mod floating_ip_pool;
 mod init;

@@ -120,9 +120,7 @@ fn create(
         tags: spec.tags.clone(),
         ports: if alone { Vec::new() } else { plan::ports(spec) },
     };
-    let note =
-        Note::normal("SuccessfulCreateLoadBalancer", "Create", format!("Created load balancer {name}"));
-    decision.then_noting(Effect::Call(ClusterCall::CreateBalancer { name, order: Box::new(order) }), note);
+    decision.call(ClusterCall::CreateBalancer { name, order: Box::new(order) });
 }
 
 /// A load balancer that failed before it was used is made again, once a minute; later it is the operator's.

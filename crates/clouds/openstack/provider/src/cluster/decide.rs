@@ -2,7 +2,7 @@
 
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_types::core::{APIEndpoint, FailureDomain, condition as capi};
-use capstan_controller::{Call as _, Effect, Look, Note};
+use capstan_controller::{Call as _, Look};
 use capstan_object::ConditionStatus::{self, False, True};
 use capstan_openstack_client::network::SecurityGroup;
 use capstan_openstack_types::names::{self, finalizer};
@@ -22,7 +22,7 @@ use super::{OpenStackClusters, bastion, credential, delete, dual_stack, image, s
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::{LOOK_AGAIN, POLL};
-use crate::{code, mark};
+use crate::{code, events, mark};
 
 pub(super) type Decision = capstan_controller::Decision<OpenStackClusters>;
 
@@ -50,11 +50,6 @@ impl<'a> Plan<'a> {
     fn name(&self) -> String {
         names::network(&self.object().metadata.namespace, self.cluster)
     }
-
-    /// Makes a call with CAPO's event.
-    fn noting(&self, decision: &mut Decision, call: ClusterCall, event: &str, message: String) {
-        decision.then_noting(Effect::Call(call), Note::normal(event, "Create", message));
-    }
 }
 
 pub(super) fn set(
@@ -76,7 +71,9 @@ fn last_failure(look: &Look<OpenStackClusters>) -> String {
 
 pub(super) fn decide(look: &Look<OpenStackClusters>) -> Decision {
     let owned = look.seen.cluster.is_some();
-    decide_cluster(look, |object| &mut object.status.conditions, delete::delete, owned.then_some(keep))
+    let decision =
+        decide_cluster(look, |object| &mut object.status.conditions, delete::delete, owned.then_some(keep));
+    events::report(decision, events::of_cluster)
 }
 
 /// Reports that the cloud cannot be used.
@@ -168,7 +165,7 @@ fn network(plan: &Plan<'_>, decision: &mut Decision) -> Option<NetworkStatusWith
             name: name.clone(),
         };
         creating(plan, decision, condition::NETWORK_READY, reason::NETWORK_FAILED, &call);
-        plan.noting(decision, call, "SuccessfulCreateNetwork", format!("Created network {name}"));
+        decision.call(call);
         return None;
     };
     tagged(plan, decision, Tagged::Network, network.id.as_str(), &network.tags);
@@ -184,7 +181,7 @@ fn network(plan: &Plan<'_>, decision: &mut Decision) -> Option<NetworkStatusWith
             name: name.clone(),
         };
         creating(plan, decision, condition::NETWORK_READY, reason::SUBNET_FAILED, &call);
-        plan.noting(decision, call, "SuccessfulCreateSubnet", format!("Created subnet {name}"));
+        decision.call(call);
         return None;
     };
     tagged(plan, decision, Tagged::Subnet, subnet.id.as_str(), &subnet.tags);
@@ -201,7 +198,7 @@ fn network(plan: &Plan<'_>, decision: &mut Decision) -> Option<NetworkStatusWith
         }
         Ok(Some(Second::Missing(call))) => {
             creating(plan, decision, condition::NETWORK_READY, reason::SUBNET_FAILED, &call);
-            plan.noting(decision, *call, "SuccessfulCreateSubnet", format!("Created subnet {name}-ipv6"));
+            decision.call(*call);
             return None;
         }
         Err(why) => {
@@ -243,7 +240,7 @@ fn router(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
             name: name.clone(),
         };
         creating(plan, decision, condition::ROUTER_READY, reason::ROUTER_FAILED, &call);
-        plan.noting(decision, call, "SuccessfulCreateRouter", format!("Created router {name}"));
+        decision.call(call);
         return false;
     };
     tagged(plan, decision, Tagged::Router, router.id.as_str(), &router.tags);
@@ -287,8 +284,7 @@ fn groups(plan: &Plan<'_>, network: Option<&NetworkStatusWithSubnets>, decision:
             let description = mark::with("Cluster API managed group", &mark::of(&object.metadata));
             let call = ClusterCall::CreateGroup { name: name.clone(), description };
             creating(plan, decision, condition::GROUPS_READY, reason::GROUP_FAILED, &call);
-            let message = format!("Created security group {name}");
-            plan.noting(decision, call, "SuccessfulCreateSecurityGroup", message);
+            decision.call(call);
             complete = false;
             continue;
         };
@@ -448,7 +444,7 @@ fn floating_ip(plan: &Plan<'_>, port: Option<&str>, routed: bool, decision: &mut
                 address: plan::given_floating_ip(spec).cloned(),
             };
             creating(plan, decision, condition::ENDPOINT_READY, reason::ENDPOINT_FAILED, &call);
-            plan.noting(decision, call, "SuccessfulCreateFloatingIP", "Created floating IP".to_owned());
+            decision.call(call);
         }
         return None;
     };

@@ -18,8 +18,8 @@ use super::OpenStackFloatingIPPools;
 use super::call::PoolCall;
 use super::observed::{Held, PoolState};
 use crate::condition::{self, reason};
-use crate::mark;
 use crate::project::LOOK_AGAIN;
+use crate::{events, mark};
 
 type Decision = capstan_controller::Decision<OpenStackFloatingIPPools>;
 
@@ -29,7 +29,8 @@ const SHOWN: usize = 3;
 const WHOLE: i32 = 32;
 
 pub(super) fn decide(look: &Look<OpenStackFloatingIPPools>) -> Decision {
-    decide_machine(look, |object| &mut object.status.conditions, delete, Some(keep))
+    let decision = decide_machine(look, |object| &mut object.status.conditions, delete, Some(keep));
+    events::report(decision, events::of_pool)
 }
 
 fn set(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, kind: &str, state: ConditionState) {
@@ -181,12 +182,7 @@ fn serve(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state: 
             taken += 1;
             let call = create(&look.object, name, network);
             failure = failure.or_else(|| Some(look.failure_of(&call)?.error.to_string()));
-            let note = Note::normal(
-                "SuccessfulCreateFloatingIP",
-                "Create",
-                format!("Created a floating IP for claim {name}"),
-            );
-            decision.then_noting(Effect::Call(call), note);
+            decision.call(call);
         }
     }
     match (failure, waiting.is_empty()) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capstan_controller::{Code, Effect, Look, Note, Wait};
+use capstan_controller::{Code, Look, Wait};
 use capstan_object::ConditionStatus::False;
 use capstan_openstack_client::block_storage::VolumeStatus;
 use capstan_openstack_types::v1alpha1::ResolvedServerSpec;
@@ -85,10 +85,7 @@ pub(super) fn create(
     for (port, wanted) in state.ports.iter().zip(&resolved.ports) {
         let Some(port) = port else {
             let order = PortOrder { spec: wanted.clone(), mark: mark.clone() };
-            let note =
-                Note::normal("SuccessfulCreatePort", "Create", format!("Created port {}", wanted.name));
-            let call = ServerCall::CreatePort { name: wanted.name.clone(), order: Some(Box::new(order)) };
-            decision.then_noting(Effect::Call(call), note);
+            decision.call(ServerCall::CreatePort { name: wanted.name.clone(), order: Some(Box::new(order)) });
             continue;
         };
         if wanted.tags.iter().any(|tag| !port.tags.contains(tag)) {
@@ -100,14 +97,11 @@ pub(super) fn create(
         }
         match state.trunks.iter().find(|trunk| trunk.port_id == port.id) {
             None => {
-                let note =
-                    Note::normal("SuccessfulCreateTrunk", "Create", format!("Created trunk {}", wanted.name));
-                let call = ServerCall::CreateTrunk {
+                decision.call(ServerCall::CreateTrunk {
                     name: wanted.name.clone(),
                     port: port.id.to_string(),
                     description: Some(mark::with("Created by cluster-api-provider-openstack", &mark)),
-                };
-                decision.then_noting(Effect::Call(call), note);
+                });
             }
             // Neutron takes tags of a trunk only once it is there.
             Some(trunk) if wanted.tags.iter().any(|tag| !trunk.tags.contains(tag)) => {
@@ -122,14 +116,8 @@ pub(super) fn create(
     for order in order::volumes(name, spec, &resolved.image_id, &mark) {
         match state.volumes.iter().find(|volume| volume.name == order.name) {
             None => {
-                let note = Note::normal(
-                    "SuccessfulCreateVolume",
-                    "Create",
-                    format!("Created volume {}", order.name),
-                );
-                let call =
-                    ServerCall::CreateVolume { name: order.name.clone(), order: Some(Box::new(order)) };
-                decision.then_noting(Effect::Call(call), note);
+                let name = order.name.clone();
+                decision.call(ServerCall::CreateVolume { name, order: Some(Box::new(order)) });
             }
             Some(volume) if matches!(volume.status, VolumeStatus::Available | VolumeStatus::InUse) => {
                 volumes.insert(volume.name.clone(), volume.id.to_string());
@@ -164,7 +152,5 @@ pub(super) fn create(
     };
     let ports = state.ports.iter().flatten().map(|port| port.id.to_string()).collect();
     let order = ServerOrder::of(name, spec, resolved, ports, &volumes, boot_data, &mark);
-    let note = Note::normal("SuccessfulCreateServer", "Create", format!("Created server {name}"));
-    let call = ServerCall::CreateServer { name: name.clone(), order: Some(Box::new(order)) };
-    decision.then_noting(Effect::Call(call), note);
+    decision.call(ServerCall::CreateServer { name: name.clone(), order: Some(Box::new(order)) });
 }

@@ -20,12 +20,13 @@ use super::{OpenStackServers, SERVER_ID, SUB_PORTS, address_pairs, create, float
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::POLL;
-use crate::{code, mark};
+use crate::{code, events, mark};
 
 pub(super) type Decision = capstan_controller::Decision<OpenStackServers>;
 
 pub(super) fn decide(look: &Look<OpenStackServers>) -> Decision {
-    decide_machine(look, |object| &mut object.status.conditions, delete, Some(keep))
+    let decision = decide_machine(look, |object| &mut object.status.conditions, delete, Some(keep));
+    events::report(decision, events::of_server)
 }
 
 pub(super) fn set(
@@ -179,10 +180,7 @@ fn delete(look: &Look<OpenStackServers>, decision: &mut Decision) {
     if let Some(server) = &state.server {
         set(look, decision, False, capi_reason::DELETING, failure);
         if server.task_state.as_deref() != Some("deleting") {
-            let note =
-                Note::normal("SuccessfulDeleteServer", "Delete", format!("Deleted server {}", server.name));
-            let call = ServerCall::DeleteServer { id: server.id.to_string() };
-            decision.then_noting(Effect::Call(call), note);
+            decision.call(ServerCall::DeleteServer { id: server.id.to_string() });
         }
         decision.again_in(POLL);
         return;

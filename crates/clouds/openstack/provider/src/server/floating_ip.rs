@@ -223,11 +223,7 @@ pub(super) fn keep(look: &Look<OpenStackServers>, decision: &mut Decision, state
         Association::Wrong { floating_ip, port } => {
             let call = ServerCall::AssociateAddress { address: floating_ip.clone(), port: port.clone() };
             let failure = look.failure_of(&call).map(|failure| failure.error.to_string());
-            let done = format!("Associated floating IP {address} with port {port}");
-            decision.best_effort_noting(
-                Effect::Call(call),
-                Note::normal("SuccessfulAssociateFloatingIP", "Update", done),
-            );
+            decision.best_effort(Effect::Call(call));
             not_ready(failure.unwrap_or_else(|| format!("floating IP {address} is being associated")))
         }
     };

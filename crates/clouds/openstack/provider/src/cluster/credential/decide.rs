@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_capi_types::addons::cluster_resource_set::SECRET_TYPE;
 use capstan_capi_types::core::label;
-use capstan_controller::{Call as _, Effect, Note, ObjectRef};
+use capstan_controller::{Call as _, Effect, ObjectRef};
 use capstan_object::{ObjectMeta, OwnerReference};
 use capstan_provider_kit::{Secret, SecretOutline};
 use jiff::Timestamp;
@@ -141,15 +141,10 @@ fn create(plan: &Plan<'_>, rotation: Rotation, number: u64, decision: &mut Decis
         expires,
     };
     let name = format!("{}{number}", prefix(&meta.namespace, plan.cluster, &mark::of(meta)));
-    let note = Note::normal(
-        "SuccessfulCreateApplicationCredential",
-        "Create",
-        format!("Created application credential {name}"),
-    );
     let call = ClusterCall::CreateCredential { name, order: Box::new(order) };
     let failure = plan.look.failures.iter().find(|failure| failure.effect == call.summary());
     let failure = failure.map(|failure| failure.error.to_string());
-    decision.best_effort_noting(Effect::Call(call), note);
+    decision.best_effort(Effect::Call(call));
     failure
 }
 

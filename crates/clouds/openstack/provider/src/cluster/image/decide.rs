@@ -1,6 +1,6 @@
 //! Decisions about the images that a cluster brings along.
 
-use capstan_controller::{Effect, Note};
+use capstan_controller::Effect;
 use capstan_openstack_client::image::ImageStatus;
 use jiff::SignedDuration;
 
@@ -56,11 +56,9 @@ fn bring(plan: &Plan<'_>, image: &WantedImage, decision: &mut Decision) -> Optio
     };
     let Some(held) = held else {
         let mark = mark::of(&plan.object().metadata);
-        let note =
-            Note::normal("SuccessfulCreateImage", "Create", format!("Registered image {}", image.name));
         let call = ClusterCall::CreateImage { image: Box::new(image.clone()), mark };
         let why = failure(&capstan_controller::Call::summary(&call));
-        decision.best_effort_noting(Effect::Call(call), note);
+        decision.best_effort(Effect::Call(call));
         return why;
     };
     match (&held.status, &held.failed) {
