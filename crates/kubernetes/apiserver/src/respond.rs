@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::call::Call;
 use crate::listing::Listing;
 use crate::negotiation::{self, Accepted, Encoding, Shape};
+use crate::registry::Resource;
 use crate::reply::{self, Reply, ReplyBody};
 use crate::status::{Result, Status};
 use crate::table::{self, Options, Printer};
@@ -77,7 +78,10 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
         return Ok(reply::with_type(
             StatusCode::OK,
             "application/json",
-            ReplyBody::pieces(parts(&head, list.items, resource.custom().is_none())),
+            ReplyBody::pieces(match resource.custom() {
+                Some(_) => custom_list(&head, list.items),
+                None => list_of(resource, &head, list.items),
+            }),
         ));
     }
     match shape {
@@ -106,35 +110,40 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
     }
 }
 
-/// A JSON list around bytes that stay as they are, but for the types of built-in items: upstream's typed
-/// lists leave them out, and clients compare. A list of custom resources has sorted keys, so its items come first.
-fn parts(head: &Value, items: Vec<Bytes>, untyped: bool) -> Vec<Bytes> {
-    let ending = if untyped {
-        "]}\n".to_owned()
-    } else {
-        format!("],\"kind\":{},\"metadata\":{}}}\n", head["kind"], head["metadata"])
-    };
-    let text = if untyped {
-        let mut text = capstan_builtin::text::to_vec(head);
-        text.pop();
-        text.extend_from_slice(b",\"items\":[");
-        text
-    } else {
-        format!("{{\"apiVersion\":{},\"items\":[", head["apiVersion"]).into_bytes()
-    };
+/// A JSON list around bytes that stay as they are. Its keys are sorted, so that its items come first.
+fn custom_list(head: &Value, items: Vec<Bytes>) -> Vec<Bytes> {
     let mut parts = Vec::with_capacity(items.len() * 2 + 2);
-    parts.push(text.into());
+    parts.push(format!("{{\"apiVersion\":{},\"items\":[", head["apiVersion"]).into());
     for (n, item) in items.into_iter().enumerate() {
         if n > 0 {
             parts.push(Bytes::from_static(b","));
         }
-        if untyped {
-            without_type(item, &mut parts);
+        parts.push(item);
+    }
+    parts.push(format!("],\"kind\":{},\"metadata\":{}}}\n", head["kind"], head["metadata"]).into());
+    parts
+}
+
+/// A JSON list around the bytes of built-in objects without their types: upstream's typed lists leave them out, and
+/// clients compare.
+fn list_of(resource: &Resource, head: &Value, items: Vec<Bytes>) -> Vec<Bytes> {
+    let mut text = capstan_builtin::text::to_vec(head);
+    text.pop();
+    text.extend_from_slice(b",\"items\":[");
+    let mut parts = Vec::with_capacity(items.len() * 2 + 2);
+    parts.push(text.into());
+    // How an object begins that was written in the version of the list.
+    let (kind, version) = (&resource.kind, resource.api_version());
+    let typed = format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",");
+    for (n, item) in items.into_iter().enumerate() {
+        parts.push(Bytes::from_static(if n > 0 { b",{" } else { b"{" }));
+        if item.starts_with(typed.as_bytes()) {
+            parts.push(item.slice(typed.len()..));
         } else {
-            parts.push(item);
+            without_type(item, &mut parts);
         }
     }
-    parts.push(ending.into());
+    parts.push(Bytes::from_static(b"]}\n"));
     parts
 }
 
@@ -184,10 +193,8 @@ pub(crate) fn indented(compact: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Adds the pieces of a compact JSON object that are left without `apiVersion` and `kind`. Stored objects
-/// have their members in order, so that `metadata` follows and ends the search early.
+/// Adds the pieces of a compact JSON object, after its brace, that are left without `apiVersion` and `kind`.
 fn without_type(object: Bytes, parts: &mut Vec<Bytes>) {
-    parts.push(Bytes::from_static(b"{"));
     let (mut kept, mut at, mut found) = (1, 1, 0);
     while found < 2 {
         let Some(end) = member_end(&object, at) else { break };
@@ -390,7 +397,7 @@ mod tests {
             ("{}", "{}"),
         ];
         for (typed, untyped) in table {
-            let mut parts = Vec::new();
+            let mut parts = vec![Bytes::from_static(b"{")];
             without_type(Bytes::from_static(typed.as_bytes()), &mut parts);
             assert_eq!(String::from_utf8(parts.concat()).unwrap(), untyped);
         }
