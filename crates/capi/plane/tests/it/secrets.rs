@@ -48,7 +48,7 @@ impl Transport for As {
         request: http::Request<bytes::Bytes>,
     ) -> BoxFuture<'_, Result<http::Response<Body>, TransportError>> {
         let mut request = request.map(http_body_util::Full::new);
-        request.extensions_mut().insert(self.user.clone());
+        request.extensions_mut().insert(Arc::new(self.user.clone()));
         Box::pin(async move { Ok(self.server.handle(request).await.map(Body::new)) })
     }
 }
