@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, fmt, ops::RangeInclusive};
 use super::{
     frame::{Frame, probable_keys},
     recover::read_all,
+    reserved::length_written,
     segment_name, snapshot_name,
     verify::{self, Finding, Listing, failed as io},
 };
@@ -242,24 +243,26 @@ impl Walk {
     fn segment(&mut self, first: u64, bytes: &[u8], reader: &mut Reader<'_>) -> bool {
         self.chain = None;
         self.reach(first);
+        let written = length_written(bytes);
         let mut offset = HEADER.min(bytes.len());
-        loop {
+        while offset < written {
             let rest = &bytes[offset..];
-            let Some(end) = rest.iter().rposition(|byte| *byte != 0) else { return false };
             let follows = |frame: &Frame<'_>| self.chain.is_none_or(|chain| chain == frame.chain);
             if let Some(frame) = Frame::decode(rest).filter(follows) {
                 self.frame(&frame, reader);
                 offset += frame.size();
                 continue;
             }
-            let next = Frame::find(&rest[1..=end], self.expected);
-            self.lost_keys.extend(probable_keys(&rest[..next.map_or(end + 1, |next| next + 1)]));
+            let end = written - offset;
+            let next = Frame::find(&rest[1..end], self.expected);
+            self.lost_keys.extend(probable_keys(&rest[..next.map_or(end, |next| next + 1)]));
             match next {
                 Some(next) => offset += 1 + next,
                 None => return true,
             }
             self.chain = None;
         }
+        false
     }
 
     fn frame(&mut self, frame: &Frame<'_>, reader: &mut Reader<'_>) {
