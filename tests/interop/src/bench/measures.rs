@@ -30,9 +30,7 @@ impl Sizes {
     pub fn quick() -> Self {
         Self { time: Duration::from_secs(1), listed: 1_000, stored: 5_000, watchers: 50, fanned: 50 }
     }
-}
 
-impl Sizes {
     /// How long each of two servers has its turn, and how many turns there are.
     pub fn turn(self) -> Duration {
         self.time / 8
