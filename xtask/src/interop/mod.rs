@@ -4,11 +4,12 @@
 pub mod history;
 pub mod page;
 pub mod plan;
+mod run;
 pub mod suites;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -16,14 +17,17 @@ use clap::Args;
 use crate::peers::{self, Cache};
 use crate::text::{human_duration, table};
 use crate::{cargo, node_image};
-use history::{Pass, Passes, Repository};
-use plan::{Budget, Candidate, Chosen, Plan};
+use history::{Passes, Repository};
+use plan::{Budget, Candidate, Plan};
+use run::{Outcome, Runner};
 use suites::Need;
 
 /// The program in tests/interop that runs suites.
 pub const PROGRAM: &str = "capstan-interop";
 /// File with the plan for `--planned`, relative to the repository.
 const PLANNED: &str = "target/interop/plan.txt";
+/// Folder for the output of suites that run at the same time, relative to the repository.
+const LOGS: &str = "target/interop/logs";
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -54,6 +58,9 @@ pub struct Options {
     /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
+    /// Suites at the same time; with more than one, each writes its output to a file
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: u32,
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -107,10 +114,22 @@ pub fn run(options: &Options) -> Result<()> {
         _ => Ok(()),
     };
     let program = cargo::suite_program(PROGRAM)?;
-    let start = |line: &[String]| {
-        Ok(Command::new(&program).args(line).env("CAPSTAN_BIN", &binary).status()?.success())
+    let start = |line: &[String], log: Option<&Path>| {
+        let mut command = Command::new(&program);
+        command.args(line).env("CAPSTAN_BIN", &binary);
+        if let Some(log) = log {
+            let file = std::fs::File::create(log).with_context(|| log.display().to_string())?;
+            command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        }
+        Ok(command.status()?.success())
     };
-    let outcomes = run_all(&plan, options.all && !options.again, commit.as_deref(), start, record)?;
+    let runner = Runner {
+        keep: options.all && !options.again,
+        commit: commit.as_deref(),
+        jobs: options.jobs as usize,
+        logs: root.join(LOGS),
+    };
+    let outcomes = runner.run(&plan, start, record)?;
     report(&outcomes)
 }
 
@@ -148,66 +167,6 @@ fn prepare(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-#[derive(Debug)]
-pub struct Outcome {
-    pub name: String,
-    pub suite: &'static suites::Suite,
-    pub passed: bool,
-    pub took: Duration,
-    /// Where it ran; `None` with uncommitted changes.
-    pub commit: Option<String>,
-}
-
-impl Outcome {
-    /// The last pass of a suite, if it still holds.
-    fn kept(candidate: &Candidate) -> Option<Self> {
-        let Pass { commit, took } = candidate.still_passes()?.clone();
-        Some(Self {
-            name: candidate.name(),
-            suite: candidate.suite,
-            passed: true,
-            took,
-            commit: Some(commit),
-        })
-    }
-}
-
-/// Runs every planned suite, even if one fails; with `keep`, except those whose last pass still holds. Records outcomes at
-/// a commit one by one, so that nothing is lost if the run is interrupted.
-fn run_all(
-    plan: &Plan,
-    keep: bool,
-    commit: Option<&str>,
-    start: impl Fn(&[String]) -> Result<bool>,
-    record: impl Fn(&[Outcome]) -> Result<()>,
-) -> Result<Vec<Outcome>> {
-    let mut outcomes = Vec::new();
-    for Chosen { candidate, .. } in &plan.chosen {
-        let name = candidate.name();
-        let line = candidate.command();
-        println!("\n== cargo xtask {}", line.join(" "));
-        if let Some(kept) = Outcome::kept(candidate).filter(|_| keep) {
-            let commit = kept.commit.as_deref().unwrap_or_default();
-            let took = human_duration(kept.took);
-            println!("passed in {took} at {commit}; nothing that it depends on has changed");
-            outcomes.push(kept);
-            record(&outcomes)?;
-            continue;
-        }
-        let suite = candidate.suite;
-        let since = Instant::now();
-        let passed = start(&line)?;
-        let took = since.elapsed();
-        if let Some(commit) = commit.filter(|_| passed) {
-            history::remember(&name, commit, took)?;
-        }
-        let commit = commit.map(String::from);
-        outcomes.push(Outcome { name, suite, passed, took, commit });
-        record(&outcomes)?;
-    }
-    Ok(outcomes)
-}
-
 fn report(outcomes: &[Outcome]) -> Result<()> {
     let mut rows = vec![["suite", "result", "time"].map(String::from).to_vec()];
     for outcome in outcomes {
@@ -223,24 +182,4 @@ fn report(outcomes: &[Outcome]) -> Result<()> {
     }
     println!("{} suites passed in {took}", outcomes.len());
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-
-    use super::*;
-
-    #[test]
-    fn a_kept_pass_is_recorded_even_if_no_suite_runs_after_it() {
-        let pass = Pass { commit: "0123abc".to_owned(), took: Duration::from_secs(9) };
-        let plan = Plan::of(vec![Candidate::passed("crash", pass)], &[], "all");
-        let recorded = RefCell::new(Vec::new());
-        let record = |outcomes: &[Outcome]| {
-            recorded.replace(outcomes.iter().map(|one| (one.name.clone(), one.commit.clone())).collect());
-            Ok(())
-        };
-        run_all(&plan, true, Some("fedcba9"), |line| bail!("{line:?} is run"), record).unwrap();
-        assert_eq!(*recorded.borrow(), [("crash".to_owned(), Some("0123abc".to_owned()))]);
-    }
 }
