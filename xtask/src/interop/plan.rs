@@ -128,7 +128,7 @@ impl Candidate {
     fn or_of_parts(self, all: &[Self]) -> Self {
         let parts = || all.iter().filter(|part| part.suite.name == self.suite.name && part.part.is_some());
         let held: Vec<_> = parts().filter_map(|part| part.still_passes().map(|pass| (part, pass))).collect();
-        if self.still_passes().is_some() || held.is_empty() || held.len() != parts().count() {
+        if self.still_passes().is_some() || held.len() != parts().count() {
             return self;
         }
         let Some((oldest, first)) = held.iter().max_by_key(|(part, _)| part.standing.age()) else {
