@@ -50,6 +50,13 @@ impl Passes {
         }
     }
 
+    #[cfg(test)]
+    pub fn parsed(cached: &str) -> Self {
+        let mut passes = Self::default();
+        passes.read_cached(cached);
+        passes
+    }
+
     /// Reads lines of the cache: name, commit and seconds, separated by tabs.
     fn read_cached(&mut self, text: &str) {
         for line in text.lines() {
@@ -178,8 +185,7 @@ mod tests {
 
     #[test]
     fn a_pass_of_the_whole_counts_for_every_part() {
-        let mut passes = Passes::default();
-        passes.read_cached("long\taaaaaaa\t900\nlong 2/4\tbbbbbbb\t10\nbroken line\n");
+        let passes = Passes::parsed("long\taaaaaaa\t900\nlong 2/4\tbbbbbbb\t10\nbroken line\n");
         assert_eq!(passes.of("long", "long 2/4").count(), 2);
         assert_eq!(passes.of("long", "long 1/4").count(), 1);
         assert_eq!(passes.of("long", "long").count(), 1);

@@ -142,7 +142,8 @@ impl Candidate {
     fn consulted(mut self, repository: &Repository, passes: &Passes) -> Result<Self> {
         let name = self.name();
         let mut nearest: Option<(Since, Pass)> = None;
-        for pass in passes.of(self.suite.name, &name) {
+        let whole = if self.suite.sampled { name.as_str() } else { self.suite.name };
+        for pass in passes.of(whole, &name) {
             let Some(since) = repository.since(&pass.commit)? else { continue };
             if nearest.as_ref().is_none_or(|(known, _)| since.commits <= known.commits) {
                 nearest = Some((since, pass.clone()));
@@ -480,7 +481,21 @@ mod tests {
         let names: Vec<_> = whole.iter().map(Candidate::name).collect();
         assert_eq!(names, SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>());
         let faults = whole.iter().find(|one| one.suite.name == "cloudstack-faults").unwrap();
-        assert_eq!(faults.command(), ["cloudstack-faults", "--all"]);
+        assert_eq!(faults.command(), ["cloudstack-faults", "--all", "--every", "8"]);
+    }
+
+    #[test]
+    fn a_sample_of_all_parts_is_no_pass_of_a_part() {
+        let repository = Repository::new(crate::cargo::root());
+        let head = repository.head().unwrap();
+        let passes = Passes::parsed(&format!("cloudstack-faults\t{head}\t9\nmend\t{head}\t9\n"));
+        let passed = |suite: &str, part| {
+            let all = Candidate::unrecorded().filter(|one| one.suite.name == suite);
+            let mut all = all.map(|one| Candidate { part, ..one });
+            all.next().unwrap().consulted(&repository, &passes).unwrap().last.is_some()
+        };
+        assert!(passed("mend", Some(1)) && passed("mend", None) && passed("cloudstack-faults", None));
+        assert!(!passed("cloudstack-faults", Some(1)));
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub struct Suite {
     pub parts: u32,
     /// Arguments of a run of all parts, after `arguments`.
     pub whole: &'static [&'static str],
+    /// Whether a run of all parts takes a sample of each, and so is no pass of any of them.
+    pub sampled: bool,
     pub against: &'static [Against],
     /// Peers that must be built before it starts.
     pub peers: &'static [&'static [&'static str]],
@@ -155,6 +157,7 @@ const fn suite(name: &'static str, seconds: u64) -> Suite {
         arguments: &[],
         parts: 1,
         whole: &[],
+        sampled: false,
         against: &[],
         peers: &[],
         needs: &[],
@@ -516,7 +519,8 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         parts: 64,
-        whole: &["--all"],
+        whole: &["--all", "--every", "8"],
+        sampled: true,
         against: &[Against::Capstan],
         about: &[
             "crates/clouds/cloudstack/provider/**",
@@ -528,7 +532,8 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         parts: 64,
-        whole: &["--all"],
+        whole: &["--all", "--every", "8"],
+        sampled: true,
         against: &[Against::Capstan],
         about: &[
             "crates/clouds/openstack/provider/**",
@@ -540,7 +545,8 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         parts: 64,
-        whole: &["--all"],
+        whole: &["--all", "--every", "8"],
+        sampled: true,
         against: &[Against::Capstan],
         about: &["crates/doors/lifecycle/**", "tests/interop/src/self_checks/cloud_faults.rs"],
         uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, HARNESS],

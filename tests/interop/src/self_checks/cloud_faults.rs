@@ -95,6 +95,9 @@ pub struct Options {
     /// Every part, with an optimised build
     #[arg(long, conflicts_with = "part")]
     all: bool,
+    /// With `--all`, a fault at one call in so many
+    #[arg(long, value_name = "N", requires = "all", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    every: u32,
     /// Run again what passed before
     #[arg(long)]
     again: bool,
@@ -131,7 +134,7 @@ fn inject(cloud: &Cloud, program: &Path, options: &Options, share: Share) -> Res
     println!("{name}: share {one} of {of}");
     let arguments = json!({
         "only": [name],
-        "every": of,
+        "every": of * options.every,
         "offset": one - 1,
         "effects": [],
         "calls": lifecycles.calls,
