@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use capstan_controller::Client;
 use capstan_provider_kit::{
-    Amount, Capacity, CapacityAnswer, CapacityQuestion, Counted, Difference, DifferenceKind, Drift, Finding,
-    Inventory, Left, ProviderError, Quota, Removed, Unrecorded, served,
+    Amount, Capacity, CapacityAnswer, CapacityQuestion, Comparison, Counted, Difference, DifferenceKind,
+    Drift, Finding, Inventory, Left, ProviderError, Quota, Removed, Unrecorded, served,
 };
 use futures::future::{BoxFuture, ready};
 
@@ -41,11 +41,7 @@ impl Capacity for Toy {
 }
 
 impl Inventory for Toy {
-    fn compare<'a>(
-        &'a self,
-        client: &'a Client,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Drift, ProviderError>> {
+    fn compare<'a>(&'a self, client: &'a Client, namespace: &'a str) -> BoxFuture<'a, Comparison> {
         Box::pin(async move {
             let recorded = served::<ToyMachine>(client, "").await?.unwrap_or_default();
             let mut drift = Drift::default();

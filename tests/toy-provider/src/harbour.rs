@@ -17,7 +17,6 @@ use crate::{Toy, code};
 /// The file that says that a directory is ours.
 pub const MARK: &str = ".harbour";
 
-/// Makes a directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Make(String);
 
@@ -38,8 +37,8 @@ impl Call for Make {
 impl Controller for Toy {
     const NAME: &'static str = "toycluster";
     type Kind = ToyCluster;
-    /// Whether it has an owner, and whether it is there.
-    type Seen = (bool, bool);
+    /// Whether its directory is there; `None` without an owner.
+    type Seen = Option<bool>;
     type Call = Make;
 
     fn watches(&self, watches: &mut Watches<ToyCluster>) {
@@ -51,23 +50,22 @@ impl Controller for Toy {
     }
 
     async fn observe(&self, object: &Arc<ToyCluster>, view: &View) -> Result<Self::Seen, ObserveError> {
-        let owned = owners::of::<Cluster>(&object.metadata, view)?.is_some();
-        Ok((owned, Path::new(&object.spec.directory).join(MARK).exists()))
+        let owner = owners::of::<Cluster>(&object.metadata, view)?;
+        Ok(owner.map(|_| Path::new(&object.spec.directory).join(MARK).exists()))
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        let (owned, there) = look.seen;
-        let keep = move |look: &Look<Self>, decision: &mut Decision<Self>| {
+        let keep = |look: &Look<Self>, decision: &mut Decision<Self>| {
             let endpoint = APIEndpoint { host: "127.0.0.1".to_owned(), port: 6443 };
             let call = Make(look.object.spec.directory.clone());
-            if !there {
+            if look.seen == Some(false) {
                 decisions::ready(look, decision, False, "MakingHarbour", decisions::failure(look, &call));
                 decision.call(call);
             } else if decisions::set_endpoint(look, decision, "the harbour", &endpoint) {
                 decisions::provisioned(look, decision);
             }
         };
-        decide_cluster(look, Infrastructure::conditions_mut, |_, _| {}, owned.then_some(keep))
+        decide_cluster(look, Infrastructure::conditions_mut, |_, _| {}, look.seen.map(|_| keep))
     }
 
     async fn call(&self, Make(directory): &Make, _: &Arc<ToyCluster>, _: &View) -> Outcome {

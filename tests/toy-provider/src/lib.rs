@@ -18,7 +18,6 @@ use serde_json::Value;
 
 use types::{ToyCluster, ToyMachine, ToyMachineTemplate};
 
-/// Codes of this provider.
 pub mod code {
     capstan_controller::codes! {
         FULL = "E-TOY-FULL", Cloud,

@@ -12,12 +12,11 @@ pub trait Inventory: Send + Sync {
     /// Compares the objects of a namespace, or of all if it is empty, with the clouds that they name, read-only.
     /// Reads records of all namespaces if several can share an account: a resource that another namespace has
     /// recorded is not an orphan. An unreachable cloud is a [`DifferenceKind::Unknown`], not an error.
-    fn compare<'a>(
-        &'a self,
-        client: &'a Client,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Drift, ProviderError>>;
+    fn compare<'a>(&'a self, client: &'a Client, namespace: &'a str) -> BoxFuture<'a, Comparison>;
 }
+
+/// The result of [`Inventory::compare`].
+pub type Comparison = Result<Drift, ProviderError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]

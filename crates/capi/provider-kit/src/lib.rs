@@ -57,7 +57,7 @@ pub use fix::{Failure, MachineGroup};
 pub use frame::{decide_cluster, decide_machine, decide_pool};
 pub use installed::Installed;
 pub use inventory::{
-    Counted, Difference, DifferenceKind, Drift, Inventory, Kept, Removed, Unrecorded, served,
+    Comparison, Counted, Difference, DifferenceKind, Drift, Inventory, Kept, Removed, Unrecorded, served,
 };
 pub use networks::MachineNetwork;
 pub use patience::within_patience;
