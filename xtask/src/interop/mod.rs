@@ -71,6 +71,7 @@ pub fn run(options: &Options) -> Result<()> {
         let whole = Candidate::whole(&repository, &passes)?;
         let kept: Vec<_> = whole.iter().filter_map(Outcome::kept).collect();
         page::write(&root, &kept)?;
+        report_left_out();
         return report(&kept);
     }
     let all = Candidate::all(&repository, &passes)?;
@@ -130,6 +131,9 @@ pub fn run(options: &Options) -> Result<()> {
         logs: root.join(LOGS),
     };
     let outcomes = runner.run(&plan, start, record)?;
+    if options.all {
+        report_left_out();
+    }
     report(&outcomes)
 }
 
@@ -165,6 +169,14 @@ fn prepare(plan: &Plan) -> Result<()> {
         node_image::ensure(&node_image::images()?)?;
     }
     Ok(())
+}
+
+/// Prints the suites that a run of everything does not take, and why.
+fn report_left_out() {
+    let header = ["left out", "reason"].map(String::from).to_vec();
+    let rows = suites::LEFT_OUT.iter().map(|(name, reason)| vec![(*name).to_owned(), (*reason).to_owned()]);
+    let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
+    println!("\n{}", table(&rows));
 }
 
 fn report(outcomes: &[Outcome]) -> Result<()> {
