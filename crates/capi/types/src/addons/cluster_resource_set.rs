@@ -94,13 +94,11 @@ pub const SECRET_TYPE: &str = "addons.cluster.x-k8s.io/resource-set";
 pub const FINALIZER: &str = "addons.cluster.x-k8s.io";
 
 /// Condition types of a ClusterResourceSet, beside the [shared ones](crate::core::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const RESOURCES_APPLIED: &str = "ResourcesApplied";
 }
 
 /// Reasons of a ClusterResourceSet's conditions, beside the [shared ones](crate::core::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const APPLIED: &str = "Applied";
     pub const NOT_APPLIED: &str = "NotApplied";

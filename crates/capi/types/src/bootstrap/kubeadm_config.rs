@@ -135,7 +135,6 @@ choice! {
 }
 
 /// Condition types of a KubeadmConfig, beside the [shared ones](crate::core::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const CERTIFICATES_AVAILABLE: &str = "CertificatesAvailable";
     pub const DATA_SECRET_AVAILABLE: &str = "DataSecretAvailable";

@@ -237,7 +237,6 @@ pub mod annotation {
 }
 
 /// Condition types of a KubeadmControlPlane and its machines, beside the [shared ones](crate::core::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const INITIALIZED: &str = "Initialized";
     pub const CERTIFICATES_AVAILABLE: &str = "CertificatesAvailable";
@@ -253,7 +252,6 @@ pub mod condition {
 
 /// Reasons of the conditions of a KubeadmControlPlane and its machines, beside the
 /// [shared ones](crate::core::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const INITIALIZED: &str = "Initialized";
     pub const NOT_INITIALIZED: &str = "NotInitialized";

@@ -210,7 +210,6 @@ choice! {
 pub const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
 /// Condition types of a Cluster, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const TOPOLOGY_RECONCILED: &str = "TopologyReconciled";
     pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
@@ -224,7 +223,6 @@ pub mod condition {
 }
 
 /// Reasons of a Cluster's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const INITIALIZED: &str = "Initialized";
     pub const NOT_INITIALIZED: &str = "NotInitialized";

@@ -497,14 +497,12 @@ wire! {
 pub const DEFINED_INLINE: &str = "inline";
 
 /// Condition types of a ClusterClass, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const VARIABLES_READY: &str = "VariablesReady";
     pub const REF_VERSIONS_UP_TO_DATE: &str = "RefVersionsUpToDate";
 }
 
 /// Reasons of a ClusterClass's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const VARIABLES_READY: &str = "VariablesReady";
     pub const VARIABLE_DISCOVERY_FAILED: &str = "VariableDiscoveryFailed";

@@ -302,7 +302,6 @@ pub const CLUSTER_SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 pub const TEMPLATE_SUFFIX: &str = "Template";
 
 /// Condition types that several kinds share.
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const AVAILABLE: &str = "Available";
     pub const READY: &str = "Ready";
@@ -319,7 +318,6 @@ pub mod condition {
 }
 
 /// Reasons that several conditions share.
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const AVAILABLE: &str = "Available";
     pub const NOT_AVAILABLE: &str = "NotAvailable";

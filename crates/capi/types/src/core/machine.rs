@@ -235,7 +235,6 @@ choice! {
 pub const FINALIZER: &str = "machine.cluster.x-k8s.io";
 
 /// Condition types of a Machine, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const UP_TO_DATE: &str = "UpToDate";
     pub const UPDATING: &str = "Updating";
@@ -247,7 +246,6 @@ pub mod condition {
 }
 
 /// Reasons of a Machine's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const WAITING_FOR_MIN_READY_SECONDS: &str = "WaitingForMinReadySeconds";
     pub const UPDATING: &str = "Updating";

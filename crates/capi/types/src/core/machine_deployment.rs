@@ -170,7 +170,6 @@ pub const FINALIZER: &str = "cluster.x-k8s.io/machinedeployment";
 pub const TOPOLOGY_FINALIZER: &str = "machinedeployment.topology.cluster.x-k8s.io";
 
 /// Reasons of a MachineDeployment's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const WAITING_FOR_AVAILABLE_REPLICAS_SET: &str = "WaitingForAvailableReplicasSet";
 }

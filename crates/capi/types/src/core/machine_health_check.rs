@@ -163,13 +163,11 @@ wire! {
 pub const DEFAULT_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 600;
 
 /// Condition types of a MachineHealthCheck, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
 }
 
 /// Reasons of a MachineHealthCheck's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
     pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";

@@ -145,13 +145,11 @@ pub const FINALIZER: &str = "machinepool.cluster.x-k8s.io";
 pub const TOPOLOGY_FINALIZER: &str = "machinepool.topology.cluster.x-k8s.io";
 
 /// Conditions of a MachinePool, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const REPLICAS_READY: &str = "ReplicasReady";
 }
 
 /// Reasons of a MachinePool's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const WAITING_FOR_REPLICAS_READY: &str = "WaitingForReplicasReady";
     pub const MACHINE_POOLS_NOT_SUPPORTED: &str = "MachinePoolsNotSupported";

@@ -133,7 +133,6 @@ pub const FINALIZER: &str = "cluster.x-k8s.io/machineset";
 pub const TOPOLOGY_FINALIZER: &str = "machineset.topology.cluster.x-k8s.io";
 
 /// Reasons of the conditions of a MachineSet and of the machines it replaces.
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const CANNOT_BE_REMEDIATED: &str = "CannotBeRemediated";
     pub const REMEDIATION_DEFERRED: &str = "RemediationDeferred";

@@ -59,7 +59,6 @@ wire! {
 }
 
 /// Reasons of a claim's conditions, beside the [shared ones](crate::core::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const ALLOCATION_FAILED: &str = "AllocationFailed";
     pub const POOL_NOT_READY: &str = "PoolNotReady";

@@ -128,13 +128,11 @@ pub const INJECT_CA_FROM_SECRET: &str = "runtime.cluster.x-k8s.io/inject-ca-from
 pub const CA_KEY: &str = "ca.crt";
 
 /// Condition types of an ExtensionConfig, beside the [shared ones](crate::core::condition).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const DISCOVERED: &str = "Discovered";
 }
 
 /// Reasons of an ExtensionConfig's conditions, beside the [shared ones](crate::core::reason).
-#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const DISCOVERED: &str = "Discovered";
     pub const NOT_DISCOVERED: &str = "NotDiscovered";
