@@ -22,7 +22,6 @@ pub struct Checked<'a> {
 }
 
 impl Checked<'_> {
-    /// All problems.
     pub fn problems(&self, provider: Option<&dyn Adoption>, supported: &[&str]) -> Vec<String> {
         let mut problems = self.cluster(provider.is_some(), supported);
         for object in self.members {

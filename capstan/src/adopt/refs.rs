@@ -46,7 +46,6 @@ pub fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     found.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The group of an `apiVersion`.
 fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
@@ -94,7 +93,6 @@ pub fn owners(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
 
-/// All references of an object.
 pub fn references(object: &Value) -> Vec<Reference> {
     let id = Id::of(object);
     if !id.is_cluster_api() {

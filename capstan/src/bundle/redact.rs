@@ -91,7 +91,6 @@ impl Secrets {
         self.0.extend(words.map(str::to_owned));
     }
 
-    /// Redacts the values in a text.
     pub fn redact_text(&self, text: String) -> String {
         self.0.iter().rev().fold(text, |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), HIDDEN) } else { text }

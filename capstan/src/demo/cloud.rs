@@ -45,7 +45,6 @@ pub struct CloudArgs {
     kubernetes: Vec<String>,
 }
 
-/// A running cloud.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cloud {

@@ -229,7 +229,6 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The command that continues this demo.
 fn continue_command(args: &Args) -> String {
     format!("capstan demo --data-dir {}", absolute(&args.data_dir).display())
 }

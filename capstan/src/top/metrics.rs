@@ -1,6 +1,5 @@
 //! Reading the Prometheus text format, as far as our own servers write it.
 
-/// One sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     pub name: String,

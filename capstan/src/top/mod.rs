@@ -57,7 +57,6 @@ struct ClusterRow {
     available: bool,
     machines: usize,
     ready_machines: usize,
-    /// Machines that are being deleted.
     deleting_machines: usize,
 }
 

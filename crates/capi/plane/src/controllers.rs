@@ -43,7 +43,6 @@ pub enum Group {
     Infrastructure,
 }
 
-/// An unknown group of controllers.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown controllers {0:?}: choose among core, bootstrap, control-plane, addons, infrastructure")]
 pub struct UnknownGroup(String);
@@ -82,10 +81,8 @@ impl FromStr for Group {
     }
 }
 
-/// Settings of the controllers.
 #[derive(Clone)]
 pub struct Settings {
-    /// Groups to run.
     pub controllers: BTreeSet<Group>,
     /// Reconcile only this namespace; all if empty.
     pub namespace: String,
@@ -95,7 +92,6 @@ pub struct Settings {
     pub default_algorithm: EncryptionAlgorithmType,
     /// Lifetime of bootstrap tokens. Those of pools are replaced as long as the pool exists.
     pub token_ttl: Duration,
-    /// Settings of the Machine controller.
     pub machine: machine::Settings,
     /// Source of keys.
     pub keys: Arc<dyn Keys>,

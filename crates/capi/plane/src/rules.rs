@@ -165,7 +165,6 @@ impl Rules {
         *kind == ClusterClass::KIND && self.known.iter().any(|rules| rules.kind == *kind)
     }
 
-    /// Validates the deletion of an object.
     pub async fn validate_deletion(
         &self,
         subject: Subject<'_>,
@@ -177,7 +176,6 @@ impl Rules {
         }
     }
 
-    /// Validates a `Scale`.
     pub async fn validate_scale(
         &self,
         subject: Subject<'_>,

@@ -137,7 +137,6 @@ pub trait Provider: Send + Sync {
 
 /// A provider whose controllers can be started. Dropping it closes what it opened and deletes nothing.
 pub trait RunningProvider: Send + Sync {
-    /// Adds its controllers.
     fn add_controllers(&self, runtime: &mut Runtime);
 
     /// Metrics in Prometheus' text format; names begin with the provider's.

@@ -107,7 +107,6 @@ impl Releases {
         Ok(Self { by_minor, kube_vip_image, worker_skew })
     }
 
-    /// The release of a minor version.
     pub fn get(&self, minor: &str) -> Result<&Release, String> {
         let number = version::minor(minor)?;
         self.by_minor.get(&number).ok_or_else(|| {

@@ -161,7 +161,6 @@ impl Config {
         self
     }
 
-    /// Limits open watches.
     #[must_use]
     pub fn with_watches(mut self, limits: WatchLimits) -> Self {
         self.watches = limits;

@@ -74,7 +74,6 @@ pub(crate) struct ServerParts {
     pub flow_control: FlowControl,
     /// Room for large bodies that are being handled.
     pub body_room: BodyRoom,
-    /// Open watches.
     pub watches: Arc<Watches>,
     /// Records requests, if configured.
     pub audit: Option<Arc<Audit>>,

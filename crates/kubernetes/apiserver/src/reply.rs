@@ -20,13 +20,11 @@ use crate::respond;
 use crate::status::Status;
 use crate::verbs::watch::WatchBody;
 
-/// A response of the server.
 pub type Reply = Response<ReplyBody>;
 
 /// Lists are sent in pieces of about this size, so that a large one is never assembled whole.
 const PIECE: usize = 128 * 1024;
 
-/// Body of a [`Reply`].
 pub struct ReplyBody(Inner, Option<Ending>);
 
 /// Somebody who wants to know when a body has ended, or was dropped.
@@ -251,7 +249,6 @@ pub fn json_bytes(code: StatusCode, bytes: impl Into<Bytes>) -> Reply {
     with_type(code, "application/json", ReplyBody::full(bytes))
 }
 
-/// A JSON response.
 pub fn json(code: StatusCode, value: &Value) -> Reply {
     json_bytes(code, line(value))
 }

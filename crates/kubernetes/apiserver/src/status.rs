@@ -38,7 +38,6 @@ pub struct Details {
     pub kind: String,
     pub uid: String,
     pub causes: Vec<Cause>,
-    /// Seconds after which to retry.
     pub retry_after_seconds: u32,
 }
 

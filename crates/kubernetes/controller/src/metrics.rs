@@ -70,7 +70,6 @@ impl Ending {
     }
 }
 
-/// Metrics of one queue.
 #[derive(Debug, Default)]
 pub struct QueueMetrics(Mutex<QueueNumbers>);
 

@@ -94,7 +94,6 @@ impl<K: Object> Watches<K> {
         self
     }
 
-    /// Indexes objects of `T` by a label.
     pub fn index_label<T: Object>(&mut self, label: &str) -> &mut Self {
         self.caches.ensure::<T>().index_label(label);
         self

@@ -98,7 +98,6 @@ impl Workers {
         self.free.clone().acquire_owned().await.ok()
     }
 
-    /// Runs a reconcile on a worker.
     pub async fn run(self: Arc<Self>, permit: OwnedSemaphorePermit, reconcile: impl Future<Output = ()>) {
         let held = Mutex::new(Held { permit: Some(permit), waits: 0 });
         let worker = Worker { workers: self, held, regaining: tokio::sync::Mutex::default() };

@@ -76,7 +76,6 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// The certificate as PEM.
     pub fn certificate_pem(&self) -> String {
         pem("CERTIFICATE", &self.certificate)
     }
@@ -236,7 +235,6 @@ fn subject_key_id(certificate: &X509Certificate<'_>, key: &PrivateKey) -> Vec<u8
     named.unwrap_or_else(|| key_id(key))
 }
 
-/// Parses a certificate.
 pub(super) fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, PkiError> {
     let (_, parsed) = X509Certificate::from_der(certificate)
         .map_err(|_| PkiError::Certificate("the certificate cannot be read"))?;

@@ -2,7 +2,6 @@
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct TransportError {
-    /// Message of the error.
     pub message: String,
     /// The request certainly never reached the server.
     pub never_sent: bool,

@@ -8,7 +8,6 @@ use futures::{Stream, StreamExt as _};
 
 use crate::TransportError;
 
-/// One event of a watch.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
     /// An object was added or modified, or is selected now.

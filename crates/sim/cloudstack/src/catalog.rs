@@ -53,7 +53,6 @@ impl Kind {
     }
 }
 
-/// A parameter of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,

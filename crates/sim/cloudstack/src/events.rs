@@ -132,7 +132,6 @@ impl Cloud {
         named.or_else(|| self.owner(call).ok()).unwrap_or(call.caller.account)
     }
 
-    /// A job began.
     pub(crate) fn log_begin(&mut self, job: Key<Job>) {
         if CREATED.contains(&self.jobs[job].command.name) {
             self.log(job, "Created", false);
@@ -141,7 +140,6 @@ impl Cloud {
         self.log(job, "Started", false);
     }
 
-    /// A job ended.
     pub(crate) fn log_end(&mut self, job: Key<Job>) {
         let failed = matches!(self.jobs[job].outcome, Some(Err(_)));
         self.log(job, "Completed", failed);

@@ -85,13 +85,10 @@ pub enum Fault {
     },
 }
 
-/// A command to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HostCommand {
-    /// Start a machine.
     Start,
-    /// Stop a machine.
     Stop,
 }
 
@@ -130,7 +127,6 @@ pub(crate) struct CallFaults {
     pub(crate) job_is_stuck: bool,
 }
 
-/// Active faults.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 

@@ -136,7 +136,6 @@ impl Cloud {
         self.events.insert((at, self.event_count), event);
     }
 
-    /// Time of the next event.
     pub(crate) fn next_event(&self) -> Option<Timestamp> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }

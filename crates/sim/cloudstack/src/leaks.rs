@@ -11,7 +11,6 @@ use crate::model::table::{Key, Table};
 /// A resource of an account.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Leak {
-    /// Name of the account.
     pub account: String,
     /// Kind, as the API names it.
     pub kind: &'static str,

@@ -120,7 +120,6 @@ pub struct ZoneLayout {
     pub public_count: usize,
     /// Default CIDR of isolated networks.
     pub guest_cidr: Ipv4Net,
-    /// DNS server.
     pub dns: Ipv4Addr,
 }
 

@@ -14,7 +14,6 @@ use crate::{Clock, Fault, FaultPlan, Scenario, Trace, Violation, World};
 /// Result of a run.
 pub struct Report {
     pub seed: u64,
-    /// Injected faults.
     pub faults: Vec<Fault>,
     pub trace: Trace,
     /// The first violated property; it ends the run.

@@ -18,7 +18,6 @@ pub(crate) struct Observers {
     pub clock: Clock,
     pub trace: Trace,
     pub plan: Arc<dyn FaultPlan>,
-    /// A fault was injected.
     pub injected: AtomicBool,
     pub checkers: Mutex<Vec<Box<dyn Checker>>>,
     pub violations: Mutex<Vec<Violation>>,

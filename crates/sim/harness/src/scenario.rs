@@ -30,7 +30,6 @@ pub trait Scenario {
     /// Clouds and guests: what survives a crash of the process.
     type Outside: Clone + 'static;
 
-    /// Time at the start.
     fn start_time(&self) -> Timestamp {
         crate::clock::BEGIN
     }

@@ -160,7 +160,6 @@ impl<'a> World<'a> {
         self.observers.plan.enabled();
     }
 
-    /// Whether a fault was injected.
     pub fn fault_injected(&self) -> bool {
         self.observers.injected.load(Ordering::Relaxed)
     }

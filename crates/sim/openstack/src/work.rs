@@ -23,9 +23,7 @@ pub(crate) enum Task {
     VolumeStatus { id: String, status: String },
     /// A snapshot reaches a status, or is gone.
     SnapshotStatus { id: String, status: String },
-    /// A volume is attached to a server.
     VolumeAttached { id: String, server: String, device: String },
-    /// A volume is detached from its server.
     VolumeDetached { id: String, server: String },
     /// An image reaches a status.
     ImageStatus { id: String, status: String },

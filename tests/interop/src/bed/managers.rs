@@ -29,7 +29,6 @@ pub struct Manager {
     flags: Flags,
 }
 
-/// Flags of a manager.
 #[derive(Clone, Copy, Debug)]
 enum Flags {
     ClusterApi {

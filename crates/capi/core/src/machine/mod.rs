@@ -43,7 +43,6 @@ use crate::in_place::Updater;
 use crate::paused;
 use crate::workload::Nodes;
 
-/// Settings of the controller.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How long the last known state of nodes in an unreachable workload cluster is kept in conditions.

@@ -18,7 +18,6 @@ pub struct Observed {
     pub set: Option<Arc<MachineSet>>,
     /// The MachineDeployment that set belongs to.
     pub deployment: Option<Arc<MachineDeployment>>,
-    /// The bootstrap config.
     pub bootstrap: Lookup,
     pub infrastructure: Lookup,
     /// Health of the connection to the workload cluster.

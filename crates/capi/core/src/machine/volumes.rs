@@ -76,7 +76,6 @@ impl Attached {
         *self == Self::default()
     }
 
-    /// The condition message.
     pub fn message(&self, since: Time) -> String {
         let mut message = format!("Waiting for Node volumes to be detached (started at {since})");
         for (what, names) in [

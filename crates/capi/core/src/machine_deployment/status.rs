@@ -143,7 +143,6 @@ fn available(inputs: &StatusInputs<'_>, status: &MachineDeploymentStatus) -> Con
     ConditionState::new(ConditionStatus::False, reason::NOT_AVAILABLE, message)
 }
 
-/// `RollingOut`.
 pub fn rolling_out(machines: &[Arc<Machine>]) -> ConditionState {
     let outdated: Vec<_> = machines
         .iter()
@@ -228,7 +227,6 @@ pub fn with_stale(message: String, machines: &[Arc<Machine>], now: Timestamp) ->
     if stale.is_empty() { message } else { format!("{message}\n* {stale}") }
 }
 
-/// `MachinesReady`.
 pub fn machines_ready(machines: &[Arc<Machine>]) -> ConditionState {
     let reasons = Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY };
     aggregate(&sources(machines), condition::READY, false, reasons).unwrap_or_else(no_replicas)
@@ -256,7 +254,6 @@ fn no_replicas() -> ConditionState {
     ConditionState::new(ConditionStatus::True, reason::NO_REPLICAS, "")
 }
 
-/// `Remediating`.
 pub fn remediating(machines: &[Arc<Machine>], owner: &str) -> ConditionState {
     let concerned = machines.iter().filter(|machine| is_to_be_remediated(machine));
     let reasons =

@@ -40,7 +40,6 @@ pub struct StatusInputs<'a> {
     pub now: Timestamp,
 }
 
-/// Counts.
 pub fn counters(inputs: &StatusInputs<'_>, status: &mut MachineSetStatus) {
     let count = |kind: &str| {
         let holds = |machine: &&Arc<Machine>| {

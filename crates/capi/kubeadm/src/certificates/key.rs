@@ -91,7 +91,6 @@ impl PrivateKey {
         &self.pem
     }
 
-    /// The public key as PEM.
     pub fn public_pem(&self) -> String {
         pem("PUBLIC KEY", &self.public_key_info())
     }

@@ -67,7 +67,6 @@ pub fn cluster_configuration(
     Ok(document(out, api, "ClusterConfiguration"))
 }
 
-/// `InitConfiguration`.
 pub fn init_configuration(config: &InitConfiguration, version: &str) -> Result<String, Error> {
     let api = KubeadmApi::of(version)?;
     let mut out = fields(config)?;
@@ -83,7 +82,6 @@ pub fn init_configuration(config: &InitConfiguration, version: &str) -> Result<S
     Ok(document(out, api, "InitConfiguration"))
 }
 
-/// `JoinConfiguration`.
 pub fn join_configuration(config: &JoinConfiguration, version: &str) -> Result<String, Error> {
     let api = KubeadmApi::of(version)?;
     let mut out = fields(config)?;

@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 use crate::extensions::Extensions;
 use crate::retry::Retries;
 
-/// The controller of ExtensionConfigs.
 pub struct ExtensionConfigs {
     extensions: Arc<Extensions>,
     retries: Retries,

@@ -42,7 +42,6 @@ pub use observed::{DeletionHook, Difference, Observed, Topology};
 
 use crate::FIELD_MANAGER;
 
-/// The controller of topologies.
 #[derive(Default)]
 pub struct ClusterTopologies {
     /// Comparisons that found no difference, by cluster: what they were about, and the state that was compared.

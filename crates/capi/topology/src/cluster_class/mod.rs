@@ -20,7 +20,6 @@ use capstan_object::{Key, Object};
 use crate::cluster::template;
 pub use discover::Discovered;
 
-/// The controller of ClusterClasses.
 #[derive(Default)]
 pub struct ClusterClasses {
     extensions: Arc<Extensions>,

@@ -28,9 +28,7 @@ pub struct Upgrade {
     pub control_plane_upgrading: bool,
     /// The control plane gets the next version now.
     pub control_plane_starting: bool,
-    /// The MachineDeployments.
     pub deployments: WorkersUpgrade,
-    /// The MachinePools.
     pub pools: WorkersUpgrade,
     /// The oldest version of workers; empty without workers.
     pub oldest_workers: String,

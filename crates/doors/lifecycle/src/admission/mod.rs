@@ -17,7 +17,6 @@ use capstan_capi_types::admission::{FieldError, Rules};
 
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
 
-/// The rules of the kinds.
 pub fn rules() -> Vec<Rules> {
     vec![
         Rules::of::<Cluster>(),

@@ -18,7 +18,6 @@ use crate::types::Cluster;
 /// Secrets or ConfigMaps with parts of the manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
-    /// Number of ConfigMaps.
     pub config_maps: usize,
     /// There is a Secret, too: charts generate certificates.
     pub secret: bool,

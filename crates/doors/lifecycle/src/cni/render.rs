@@ -25,7 +25,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
     pub chart: Chart,
-    /// Name of the release.
     pub release: &'static str,
     pub namespace: &'static str,
     pub values: Value,
@@ -51,7 +50,6 @@ impl Order {
     }
 }
 
-/// Renders charts.
 pub trait Render: Send + Sync {
     /// YAML documents, or one line that says what is wrong.
     fn render<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<String, String>>;
@@ -93,7 +91,6 @@ impl Renderer {
         Self { render, seats: Arc::new(Semaphore::new(AT_A_TIME)), kept: Arc::default() }
     }
 
-    /// The manifests of an order.
     pub async fn render(&self, order: &Order, now: Timestamp) -> Rendered {
         let identity = order.identity();
         if let Some(kept) = self.kept(&identity, now) {

@@ -28,7 +28,6 @@ const RETRY: Duration = Duration::from_secs(30);
 /// How long the questions about one zone may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The controller of datacenters.
 pub struct Datacenters {
     clouds: Clouds,
     /// What was found valid: generation of the datacenter and versions of its Secrets.
@@ -41,7 +40,6 @@ impl Datacenters {
     }
 }
 
-/// Whether the datacenter is valid.
 pub type Validity = Result<(), CloudError>;
 
 impl Controller for Datacenters {

@@ -29,7 +29,6 @@ use crate::names::{SYSTEM_NAMESPACE, label};
 use crate::release::{Release, Releases};
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster, Ref};
 
-/// The manifests of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Manifests<'a> {
     pub cluster: &'a Cluster,

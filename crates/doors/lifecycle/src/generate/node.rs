@@ -16,7 +16,6 @@ use crate::types::CloudStackMachineConfig;
 const HOSTNAME: &str = "{{ ds.meta_data.hostname }}";
 const CRI_SOCKET: &str = "/var/run/containerd/containerd.sock";
 
-/// Settings of a role.
 pub(super) struct Role<'a> {
     pub labels: &'a BTreeMap<String, String>,
     pub kubelet: Option<&'a Value>,

@@ -16,7 +16,6 @@ use crate::cluster::{BY_MACHINE_CONFIG, machine_configs_of};
 use crate::names::annotation;
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
 
-/// The controller of machine configs.
 #[derive(Default)]
 pub struct MachineConfigs;
 

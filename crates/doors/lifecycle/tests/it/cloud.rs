@@ -84,7 +84,6 @@ impl Cloud {
         Arc::new(Doors(self.clone()))
     }
 
-    /// A client with the keys of an account.
     pub fn client(&self, account: &str) -> Client {
         let keys = self.simulator.credentials(account).expect("keys");
         let keys = Rotating::new(Credentials::new(keys.api_key, keys.secret_key));

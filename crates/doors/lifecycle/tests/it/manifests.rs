@@ -34,7 +34,6 @@ pub fn kind(body: &Value) -> KindName {
     known.into_iter().find(|kind| body["kind"] == *kind.kind).expect("a kind of the example")
 }
 
-/// The documents of the example.
 pub fn example() -> Vec<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(EXAMPLE).expect("YAML");
     let documents = documents.into_iter().filter(|document| document.is_object());

@@ -29,7 +29,6 @@ pub struct Script {
     pub play: Play,
     /// How many machines a role may have, in the middle of a rollout too.
     pub most: usize,
-    /// Settings of the server.
     pub settings: fn() -> Settings,
 }
 

@@ -36,7 +36,6 @@ impl Operation {
     }
 }
 
-/// Group, version and kind of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionKind {
     /// API group; empty for core.
@@ -116,7 +115,6 @@ pub struct AdmissionAttributes {
     /// Whether nothing will be stored.
     pub dry_run: bool,
     pub user: Arc<User>,
-    /// Warnings for the client.
     pub warnings: Warnings,
     /// Annotations of the request's audit event.
     pub annotations: AuditAnnotations,

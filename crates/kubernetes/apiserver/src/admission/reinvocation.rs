@@ -25,7 +25,6 @@ pub(crate) struct Reinvocation {
 pub struct Reinvocations {
     pub(crate) policies: Reinvocation,
     pub(crate) webhooks: Reinvocation,
-    /// Whether this is the second pass.
     pub(crate) second_pass: bool,
 }
 

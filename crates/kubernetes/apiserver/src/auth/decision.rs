@@ -5,7 +5,6 @@ use super::{Attributes, User};
 /// The decision of an authorizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The request is allowed.
     Allow {
         /// Reason, shown by access reviews.
         reason: String,

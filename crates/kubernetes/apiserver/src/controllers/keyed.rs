@@ -28,7 +28,6 @@ pub(crate) trait Keyed: Send {
     /// Adds the keys to reconcile after a change.
     fn on_change(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>);
 
-    /// Reconciles one key.
     fn reconcile(
         &mut self,
         parts: &Arc<ServerParts>,

@@ -83,7 +83,6 @@ impl Strategy {
         }
     }
 
-    /// Whether conversion calls a webhook.
     pub fn calls_webhook(&self) -> bool {
         self.webhook.is_some()
     }
@@ -109,7 +108,6 @@ impl Conversions {
         self
     }
 
-    /// Converts one object.
     pub async fn convert(
         &self,
         strategy: &Strategy,

@@ -325,7 +325,6 @@ impl LevelState {
         true
     }
 
-    /// The queue to serve next.
     fn next_queue(&self) -> Option<u64> {
         let busy = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
         busy.min_by_key(|(index, queue)| (queue.tag, **index)).map(|(index, _)| *index)

@@ -26,7 +26,6 @@ pub const MAX_DEPTH: usize = 64;
 /// Nesting limit of a CustomResourceDefinition: each of the 64 levels of a schema takes up to three levels of JSON.
 pub const MAX_CRD_DEPTH: usize = 200;
 
-/// A decoded body.
 #[derive(Debug, Default)]
 pub struct Decoded {
     pub value: Value,

@@ -9,7 +9,6 @@ use percent_encoding::percent_decode_str;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {
     pub method: Method,
-    /// Whether it is a resource request.
     pub is_resource: bool,
     /// Whether the path has an empty segment, as in `/api//v1`. Nothing is served there.
     pub has_empty_segment: bool,

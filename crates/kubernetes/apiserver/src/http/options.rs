@@ -170,7 +170,6 @@ impl Query {
         Err(Status::invalid("meta.k8s.io", kind, "", &errors))
     }
 
-    /// Options of a list or a watch.
     pub fn list_options(&self, watch: bool) -> Result<ListOptions> {
         let labels = LabelSelector::parse(self.get("labelSelector").unwrap_or_default())
             .map_err(|e| Status::bad_request(e.to_string()))?;

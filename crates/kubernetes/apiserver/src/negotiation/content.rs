@@ -3,7 +3,6 @@
 use super::{Encoding, Endpoint, JSON, PROTOBUF, YAML, from_router};
 use crate::status::Status;
 
-/// Type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
     /// RFC 6902.

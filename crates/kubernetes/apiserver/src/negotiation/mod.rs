@@ -95,14 +95,12 @@ pub enum Shape {
 /// The result of negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
-    /// Encoding of the response.
     pub encoding: Encoding,
     pub shape: Shape,
     /// Whether the header requests indented JSON (`pretty=1`).
     pub pretty: bool,
 }
 
-/// Type of the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     /// One object, or a write, of a built-in kind.

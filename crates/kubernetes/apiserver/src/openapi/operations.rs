@@ -29,7 +29,6 @@ pub fn resource_list(group: &str, version: &str, definition: String) -> (String,
     (path, PathItem { operations: vec![operation], ..PathItem::default() })
 }
 
-/// Operations by path.
 pub type Paths = BTreeMap<String, PathItem>;
 
 /// The operations of one path and the parameters they share.
@@ -39,7 +38,6 @@ pub struct PathItem {
     pub operations: Vec<Operation>,
 }
 
-/// One operation.
 #[derive(Debug)]
 pub struct Operation {
     /// `get`, `post`, …

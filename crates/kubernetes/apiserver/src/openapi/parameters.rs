@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// One parameter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Parameter {
     pub name: &'static str,

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::custom::Version;
 use super::operations::{Operation, PathItem, Paths};
 
-/// The `paths` object.
 pub fn paths(paths: &Paths, version: Version) -> Map<String, Value> {
     paths.iter().map(|(path, item)| (path.clone(), path_item(item, version))).collect()
 }

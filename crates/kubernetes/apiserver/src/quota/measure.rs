@@ -75,7 +75,6 @@ impl Measure {
             }
     }
 
-    /// Usage of one object.
     pub fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
         let one = || Quantity::from_integer(1);
         let mut out = match self.kind {

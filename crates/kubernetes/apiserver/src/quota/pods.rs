@@ -157,7 +157,6 @@ pub(super) fn constraints(limited: &Amounts, pod: &Value) -> Result<(), String> 
     Err(format!("must specify {}", texts.join("; ")))
 }
 
-/// Whether a Pod matches a scope.
 pub(super) fn in_scope(scope: &Value, pod: &Value) -> bool {
     let spec = &pod["spec"];
     let has_deadline = spec["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0);

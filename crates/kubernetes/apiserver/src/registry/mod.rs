@@ -76,7 +76,6 @@ pub struct CustomResource {
     pub terminating: bool,
 }
 
-/// A subresource of a [`Resource`].
 #[derive(Debug, Clone)]
 pub struct Subresource {
     /// `status`.
@@ -142,7 +141,6 @@ impl Resource {
         api_version(&self.group, &self.version)
     }
 
-    /// The custom resource, if it is one.
     pub fn custom(&self) -> Option<&Arc<CustomResource>> {
         match &self.origin {
             Origin::Custom(custom) => Some(custom),

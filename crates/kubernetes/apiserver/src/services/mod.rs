@@ -504,7 +504,6 @@ pub(crate) fn given_up(call: &Call, service: &Value, old: &Value) -> BTreeSet<Ip
     &cluster_addresses(old) - &cluster_addresses(service)
 }
 
-/// The IPv4 addresses of a Service.
 pub(crate) fn cluster_addresses(service: &Value) -> BTreeSet<Ipv4Addr> {
     texts(service, "clusterIPs").into_iter().filter_map(address).collect()
 }

@@ -30,7 +30,6 @@ pub enum Include {
     Object,
 }
 
-/// Options of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     pub version: MetaVersion,

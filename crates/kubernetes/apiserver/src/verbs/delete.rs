@@ -278,7 +278,6 @@ fn check_preconditions(call: &Call, object: &Value, options: &DeleteOptions) -> 
     Ok(())
 }
 
-/// The finalizers of an object after a delete with these options.
 fn finalizers_after_delete(call: &Call, object: &Value, options: &DeleteOptions) -> Vec<String> {
     let present = object.finalizers();
     let has = |finalizer: &str| present.iter().any(|f| f == finalizer);

@@ -95,7 +95,6 @@ pub(crate) fn parse_version(version: &str) -> Result<u64> {
     })
 }
 
-/// Selects one page.
 pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
     let store = &call.parts.store;
     let bucket = &call.resource().bucket;

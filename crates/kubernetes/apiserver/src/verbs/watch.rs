@@ -38,7 +38,6 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Marks the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Serves a watch.
 pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
     let options = call.query.list_options(true)?;
     let shape = WatchShape::of(&call)?;
@@ -151,7 +150,6 @@ enum Phase {
 struct Session {
     _open: Held,
     _permit: WatchPermit,
-    /// Events sent.
     sent: Arc<AtomicU64>,
     call: Arc<Call>,
     selection: Selection,

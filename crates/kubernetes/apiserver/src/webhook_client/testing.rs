@@ -73,7 +73,6 @@ impl Server {
         server
     }
 
-    /// A `clientConfig` for this server.
     pub(crate) fn client_config(&self, path: &str) -> Value {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": self.ca_bundle})
     }

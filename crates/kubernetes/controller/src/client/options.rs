@@ -3,7 +3,6 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-/// Options of a list.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
     /// Label selector.

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::limits::{Charge, Limit, Limits, held};
 use super::{ApiError, Body, Events, ServerEvent};
 
-/// One event of a watch.
 #[derive(Debug)]
 pub enum WatchEvent {
     /// An object was added or modified.

@@ -61,7 +61,6 @@ pub struct BlockedBy {
     pub since: Time,
 }
 
-/// One operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {

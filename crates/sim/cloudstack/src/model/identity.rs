@@ -5,11 +5,8 @@ use super::table::Key;
 /// What a role may do; the stock roles carry these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RoleType {
-    /// "User".
     User,
-    /// "Domain Admin".
     DomainAdmin,
-    /// "Root Admin".
     RootAdmin,
 }
 

@@ -17,7 +17,6 @@ pub(super) struct Serving {
     pub(super) etcd: Arc<ServerConfig>,
 }
 
-/// A file as text.
 pub(super) fn text<'a>(pki: &'a Files, path: &str) -> Result<&'a str, KubeadmError> {
     let missing = || {
         failed(format!(

@@ -34,7 +34,6 @@ const KINDS: [Row; 21] = [
     (RBAC, "v1", "RoleBinding", "rolebindings", Namespaced),
 ];
 
-/// A kind by its name.
 pub(super) fn named(kind: &str) -> Option<KindName> {
     let (group, version, kind, plural, scope) = *KINDS.iter().find(|row| row.2 == kind)?;
     Some(KindName {

@@ -67,7 +67,6 @@ impl Flux {
         Ok(())
     }
 
-    /// Follows a repository.
     pub async fn follow(&self, repository: &Repository) -> Result<()> {
         let body = json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": SOURCE},

@@ -50,7 +50,6 @@ impl Repository {
         format!("http://127.0.0.1:{}/fleet", self.port)
     }
 
-    /// Writes a file of objects.
     pub fn write(&self, file: &str, objects: &[Value]) -> Result<()> {
         let path = self.folder.join(file);
         std::fs::create_dir_all(path.parent().context("a path without a folder")?)?;

@@ -56,7 +56,6 @@ impl Scenario {
         format!("parity-{}", self.name)
     }
 
-    /// Steps that are compared.
     pub fn compared(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|step| !step.quiet)
     }

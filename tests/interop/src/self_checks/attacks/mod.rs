@@ -45,7 +45,6 @@ pub struct Options {
     write_docs: bool,
 }
 
-/// One attempt.
 pub struct Attempt {
     pub name: &'static str,
     /// What must happen instead.

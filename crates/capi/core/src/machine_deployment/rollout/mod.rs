@@ -26,7 +26,6 @@ use capstan_object::{IntOrString, Time};
 
 pub use budget::{max_surge, max_unavailable};
 
-/// Rollout strategy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Strategy {
     /// Machines are created and deleted within bounds.
@@ -140,7 +139,6 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The plan for one set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetPlan {
     pub name: String,

@@ -23,7 +23,6 @@ impl Expression {
     }
 }
 
-/// A variable of a policy.
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) expression: Expression,

@@ -70,7 +70,6 @@ pub(in crate::admission) enum Weight {
 }
 
 impl Weight {
-    /// Of one program.
     pub(in crate::admission) fn of(program: &Program) -> Self {
         if program.cost_estimate().max > LIGHT_COST { Self::Heavy } else { Self::Light }
     }

@@ -96,7 +96,6 @@ fn visible_namespace(namespace: &Value) -> Value {
     json!({"metadata": metadata, "spec": part("spec"), "status": part("status")})
 }
 
-/// The `request` variable.
 fn request_variable(
     attributes: &AdmissionAttributes,
     resource: &GroupVersionResource,

@@ -62,7 +62,6 @@ impl PolicyRule {
         Value::Object(out)
     }
 
-    /// Whether the rule allows a request.
     pub fn allows(&self, request: &Attributes) -> bool {
         if !has_or_all(&self.verbs, &request.verb) {
             return false;

@@ -20,7 +20,6 @@ pub fn subject_access_review(authorizer: &dyn Authorizer, review: Value) -> Resu
     answer(authorizer, subject(&review["spec"]), review, &errors)
 }
 
-/// Evaluates a LocalSubjectAccessReview.
 pub fn local_subject_access_review(
     authorizer: &dyn Authorizer,
     namespace: &str,

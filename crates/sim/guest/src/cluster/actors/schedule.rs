@@ -143,7 +143,6 @@ pub(super) fn refusal(pod: &Value, node: &Value) -> Option<&'static str> {
     None
 }
 
-/// Whether a Pod tolerates a taint.
 pub(super) fn is_tolerated(pod: &Value, taint: &Value) -> bool {
     let mut tolerations = pod["spec"]["tolerations"].as_array().into_iter().flatten();
     tolerations.any(|toleration| tolerates(toleration, taint))

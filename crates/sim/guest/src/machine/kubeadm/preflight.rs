@@ -30,7 +30,6 @@ fn in_name(path: &str) -> String {
 }
 
 impl Kubeadm<'_, '_> {
-    /// Checks of `kubeadm init`.
     pub(super) fn check_init(&self, cluster: &Cluster, node: &Node) -> Checks {
         let mut checks = Checks::default();
         self.check_control_plane(&mut checks);
@@ -77,7 +76,6 @@ impl Kubeadm<'_, '_> {
         checks
     }
 
-    /// Checks of `kubeadm join`.
     pub(super) fn check_join(&self, join: &Join) -> Checks {
         let mut checks = Checks::default();
         for name in ["kubelet.conf", "bootstrap-kubelet.conf"] {
