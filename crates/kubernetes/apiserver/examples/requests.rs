@@ -37,9 +37,8 @@ fn config_map(name: &str, payload: &str) -> Bytes {
 
 async fn send(server: &Server, method: Method, path: &str, content: &str, body: Bytes) {
     let request = Request::builder().method(method).uri(path).header("content-type", content);
-    let mut request = request.body(Full::new(body)).unwrap();
-    request.extensions_mut().insert(Arc::new(User::privileged("bench")));
-    let reply = server.handle(request).await;
+    let request = request.body(Full::new(body)).unwrap();
+    let reply = server.handle_as(User::privileged("bench"), request).await;
     assert!(reply.status().is_success(), "{path}: {}", reply.status());
 }
 

@@ -35,11 +35,11 @@ impl LocalTransport {
 impl Transport for LocalTransport {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         Box::pin(async move {
-            let mut request = request.map(Full::new);
-            if let Some(user) = &self.user {
-                request.extensions_mut().insert(user.clone());
-            }
-            let reply = self.server.handle(request).await;
+            let request = request.map(Full::new);
+            let reply = match &self.user {
+                Some(user) => self.server.handle_as(user.clone(), request).await,
+                None => self.server.handle(request).await,
+            };
             Ok(reply.map(|body| match body.into_events() {
                 Ok(events) => Body::watch(events.map(Ok)),
                 Err(body) => Body::new(body.unterminated()),

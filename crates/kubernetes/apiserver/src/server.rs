@@ -104,8 +104,25 @@ impl Server {
         self.parts.metrics.show_also(Box::new(page));
     }
 
-    /// Handles one request.
-    pub async fn handle<B>(&self, request: Request<B>) -> Reply
+    /// Handles one request of a client, which is whoever its certificate or its headers prove.
+    pub fn handle<B>(&self, request: Request<B>) -> impl Future<Output = Reply>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.handle_of(None, request)
+    }
+
+    /// Handles one request of a caller in this process, who needs no credential: those in its headers are not read.
+    pub fn handle_as<B>(&self, user: impl Into<Arc<User>>, request: Request<B>) -> impl Future<Output = Reply>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.handle_of(Some(user.into()), request)
+    }
+
+    async fn handle_of<B>(&self, caller: Option<Arc<User>>, request: Request<B>) -> Reply
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -122,7 +139,7 @@ impl Server {
         let id = audit::request_id(&head.headers, &self.parts.env);
         let audit = self.parts.audit.as_ref();
         about.record = audit.map(|audit| Record::new(audit, &self.parts.env, &id, &head, &info));
-        let (mut reply, failure) = match self.answer(&head, info, query, body, &mut about).await {
+        let (mut reply, failure) = match self.answer(caller, &head, info, query, body, &mut about).await {
             Ok(reply) => (reply, None),
             Err(status) => {
                 let accept = text(&head.headers, header::ACCEPT);
@@ -174,9 +191,11 @@ impl Server {
         self.parts.store.snapshot(&resource.bucket).count(&prefix)
     }
 
-    /// Handles a request. `about` collects what the metrics and the audit log need.
+    /// Handles a request, of a `caller` in this process if there is one. `about` collects what the metrics and the audit log
+    /// need.
     async fn answer<B>(
         &self,
+        caller: Option<Arc<User>>,
         head: &request::Parts,
         info: RequestInfo,
         query: Query,
@@ -190,9 +209,8 @@ impl Server {
         check_timeout(&info, &query)?;
 
         let warnings = &about.warnings.clone();
-        let user = match head.extensions.get::<Arc<User>>() {
-            // An in-process caller provides its identity, shared as that of a connection is.
-            Some(user) => user.clone(),
+        let user = match caller {
+            Some(user) => user,
             None => {
                 // The listener stores the client's verified identity here.
                 let peer = head.extensions.get::<Arc<Peer>>();

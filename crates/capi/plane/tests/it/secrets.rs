@@ -47,9 +47,9 @@ impl Transport for As {
         &self,
         request: http::Request<bytes::Bytes>,
     ) -> BoxFuture<'_, Result<http::Response<Body>, TransportError>> {
-        let mut request = request.map(http_body_util::Full::new);
-        request.extensions_mut().insert(Arc::new(self.user.clone()));
-        Box::pin(async move { Ok(self.server.handle(request).await.map(Body::new)) })
+        let request = request.map(http_body_util::Full::new);
+        let handled = self.server.handle_as(self.user.clone(), request);
+        Box::pin(async move { Ok(handled.await.map(Body::new)) })
     }
 }
 

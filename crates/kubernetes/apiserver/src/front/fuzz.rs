@@ -1,7 +1,7 @@
 //! Any bytes on a connection: it is closed or answered. `cargo xtask fuzz` runs this for longer, with random seeds.
 
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use capstan_env::Env;
@@ -47,10 +47,9 @@ fn bed() -> &'static Mutex<(Runtime, Server)> {
 fn exchange(agreed: &'static [u8], bytes: &[u8], stays: bool) -> String {
     let bed = bed().lock();
     let (runtime, server) = (&bed.0, bed.1.clone());
-    let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(Arc::new(User::privileged("fuzz")));
+    let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
         let server = server.clone();
-        async move { Ok::<_, Infallible>(server.handle(request).await) }
+        async move { Ok::<_, Infallible>(server.handle_as(User::privileged("fuzz"), request).await) }
     });
     runtime.block_on(async {
         let (near, far) = tokio::io::duplex(64 << 10);

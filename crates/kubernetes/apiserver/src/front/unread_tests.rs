@@ -33,12 +33,12 @@ async fn with_large_object() -> Server {
     let object = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"text": "x".repeat(300_000)},
     });
-    let mut request = http::Request::post("/api/v1/namespaces/default/configmaps")
+    let request = http::Request::post("/api/v1/namespaces/default/configmaps")
         .header("content-type", "application/json")
         .body(http_body_util::Full::<Bytes>::from(object.to_string()))
         .expect("a request");
-    request.extensions_mut().insert(Arc::new(User::new("admin", ["system:masters"])));
-    assert_eq!(server.handle(request).await.status(), 201);
+    let admin = User::new("admin", ["system:masters"]);
+    assert_eq!(server.handle_as(admin, request).await.status(), 201);
     server
 }
 

@@ -59,22 +59,20 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut request = request.body(Full::new(Bytes::from(body))).expect("a request");
-        request.extensions_mut().insert(Arc::new(self.user.clone()));
-        self.server.handle(request).await
+        let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        self.server.handle_as(self.user.clone(), request).await
     }
 
     /// A request whose body never arrives.
     pub async fn upload_without_end(&self, method: &str, path: &str) -> http::Response<ReplyBody> {
         let body = StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, Infallible>>());
-        let mut request = Request::builder()
+        let request = Request::builder()
             .method(method)
             .uri(path)
             .header("content-type", "application/json")
             .body(body)
             .expect("a request");
-        request.extensions_mut().insert(Arc::new(self.user.clone()));
-        self.server.handle(request).await
+        self.server.handle_as(self.user.clone(), request).await
     }
 
     async fn send(

@@ -1,7 +1,5 @@
 //! A mutating webhook cannot change the identity of an object.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -20,9 +18,8 @@ const WIDGETS: &str = "/apis/example.org/v1/namespaces/default/widgets";
 async fn call(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let request =
         http::Request::builder().method(method).uri(path).header("content-type", "application/json");
-    let mut request = request.body(Full::new(Bytes::from(body.to_string()))).expect("a request");
-    request.extensions_mut().insert(Arc::new(User::privileged("tester")));
-    let reply = server.handle(request).await;
+    let request = request.body(Full::new(Bytes::from(body.to_string()))).expect("a request");
+    let reply = server.handle_as(User::privileged("tester"), request).await;
     let code = reply.status().as_u16();
     let bytes = reply.into_body().collect().await.expect("a body").to_bytes();
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
