@@ -1,9 +1,9 @@
-//! Helpers for tests of decisions.
+//! Helpers for tests of decisions, and of clusters on a simulated cloud.
 
-use capstan_capi_types::core::{Cluster, Machine};
-use capstan_controller::{Controller, Decision};
-use capstan_object::{Condition, Conditions as _, ObjectMeta};
-use serde_json::Value;
+use capstan_capi_types::core::{Cluster, Machine, MachineHealthCheck};
+use capstan_controller::{Controller, Decision, KindName};
+use capstan_object::{Condition, Conditions as _, Object as _, ObjectMeta};
+use serde_json::{Value, json};
 
 use crate::Infrastructure;
 
@@ -38,6 +38,27 @@ pub fn cluster() -> Cluster {
     cluster.status.initialization.infrastructure_provisioned = Some(true);
     cluster.status.initialization.control_plane_initialized = Some(true);
     cluster
+}
+
+/// MachineHealthChecks of a cluster's control plane and of a deployment: a machine is replaced when its Node was not ready
+/// for two minutes, or is not there after ten.
+pub fn health_checks(namespace: &str, cluster: &str, deployment: &str) -> [(KindName, Value); 2] {
+    let lost = |status: &str| json!({"type": "Ready", "status": status, "timeoutSeconds": 120});
+    let workers = json!({"matchLabels": {"cluster.x-k8s.io/deployment-name": deployment}});
+    let control_plane =
+        json!({"matchExpressions": [{"key": "cluster.x-k8s.io/control-plane", "operator": "Exists"}]});
+    let check = |(name, selector): (&str, Value)| {
+        let body = json!({
+            "apiVersion": MachineHealthCheck::KIND.api_version(), "kind": "MachineHealthCheck",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"clusterName": cluster, "selector": selector, "checks": {
+                "nodeStartupTimeoutSeconds": 600,
+                "unhealthyNodeConditions": [lost("Unknown"), lost("False")],
+            }},
+        });
+        (KindName::of::<MachineHealthCheck>(), body)
+    };
+    [(cluster, control_plane), (deployment, workers)].map(check)
 }
 
 /// Checks the contract requirements of a provider's definitions.

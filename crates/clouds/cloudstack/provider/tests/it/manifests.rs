@@ -3,7 +3,7 @@
 use capstan_capi_types::addons::ClusterResourceSet;
 use capstan_capi_types::bootstrap::KubeadmConfigTemplate;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, MachineDeployment, MachineHealthCheck};
+use capstan_capi_types::core::{Cluster, MachineDeployment};
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachineTemplate};
 use capstan_controller::KindName;
 use capstan_object::Object;
@@ -70,26 +70,6 @@ pub fn machine_template(name: &str, offering: &str, version: &str) -> (KindName,
         }}},
     });
     (KindName::of::<CloudStackMachineTemplate>(), body)
-}
-
-/// Machines that fall silent are replaced.
-pub fn health_checks() -> Vec<(KindName, Value)> {
-    let silent = |status: &str| json!({"type": "Ready", "status": status, "timeoutSeconds": 120});
-    let workers = json!({"matchLabels": {"cluster.x-k8s.io/deployment-name": WORKERS}});
-    let control_plane =
-        json!({"matchExpressions": [{"key": "cluster.x-k8s.io/control-plane", "operator": "Exists"}]});
-    let check = |(name, selector): (&str, Value)| {
-        let body = json!({
-            "apiVersion": MachineHealthCheck::KIND.api_version(), "kind": "MachineHealthCheck",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"clusterName": NAME, "selector": selector, "checks": {
-                "nodeStartupTimeoutSeconds": 600,
-                "unhealthyNodeConditions": [silent("Unknown"), silent("False")],
-            }},
-        });
-        (KindName::of::<MachineHealthCheck>(), body)
-    };
-    [(NAME, control_plane), (WORKERS, workers)].into_iter().map(check).collect()
 }
 
 /// The documents of the example in their order, for a cluster of a shape.

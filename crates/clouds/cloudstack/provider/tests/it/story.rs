@@ -17,6 +17,7 @@ use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtim
 use capstan_guest::vm::Phase;
 use capstan_harness::{Checker, Scenario, Violation, World};
 use capstan_object::{Key, Object};
+use capstan_provider_kit::testing::health_checks;
 use capstan_sim_cloudstack::Settings;
 use serde_json::{Value, json};
 
@@ -137,7 +138,7 @@ pub async fn create(world: &World<'_>, cloud: &Cloud, shape: Shape, story: &Scri
     if story.bare {
         all.retain(|(_, body)| !matches!(body["kind"].as_str(), Some("ClusterResourceSet" | "ConfigMap")));
     } else {
-        all.extend(manifests::health_checks());
+        all.extend(health_checks(NAMESPACE, NAME, WORKERS));
     }
     for (kind, mut body) in all {
         if let Some(change) = story.change {

@@ -15,6 +15,7 @@ use capstan_openstack_client::compute::Server;
 use capstan_openstack_provider::Clouds;
 use capstan_openstack_types::v1beta2::OpenStackMachine;
 use capstan_openstack_types::{admission, conversion, definitions};
+use capstan_provider_kit::testing::health_checks;
 use capstan_sim_openstack::Settings;
 use serde_json::{Value, json};
 
@@ -124,7 +125,7 @@ async fn create(world: &World<'_>, story: &Script) -> Result<(), Violation> {
     if story.bare {
         all.retain(|(_, body)| !matches!(body["kind"].as_str(), Some("ClusterResourceSet" | "ConfigMap")));
     } else {
-        all.extend(manifests::health_checks());
+        all.extend(health_checks(NAMESPACE, NAME, WORKERS));
     }
     for (kind, mut body) in all {
         if let Some(change) = story.change {
