@@ -5,11 +5,13 @@ use capstan_cloudstack_client::commands::ListNetworkAcls;
 use capstan_cloudstack_client::model::{Network, NetworkAclRule};
 
 use super::ObservedNetwork;
-use super::observe::ALLOW;
 use super::routed::is_routed;
 use crate::clouds::Access;
 use crate::code;
 use crate::error::CloudError;
+
+/// The access list of tiers that are made here. By default CloudStack lets nothing in or out of a tier.
+pub(super) const ALLOW: &str = "default_allow";
 
 /// What every cluster needs to reach: registries, and names.
 const OUT: [(&str, u16); 2] = [("tcp", 443), ("udp", 53)];

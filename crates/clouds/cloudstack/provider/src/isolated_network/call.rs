@@ -3,13 +3,12 @@
 use std::net::IpAddr;
 
 use capstan_cloudstack_client::commands::Owner;
-use capstan_controller::{Call, Intent, Resolution};
+use capstan_controller::{Call, Intent, Look, Resolution};
 use capstan_provider_kit::{order, resolution};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::observe::ObservedNetwork;
-use super::{NetworkOrder, VpcOrder};
+use super::{IsolatedNetworks, NetworkOrder, ObservedNetwork, VpcOrder};
 
 /// A call to CloudStack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -229,6 +228,11 @@ impl NetworkCall {
                 | Self::LetOut { .. }
         )
     }
+}
+
+/// A call came to a good end, whatever its details were.
+pub(super) fn happened(look: &Look<IsolatedNetworks>, which: impl Fn(&NetworkCall) -> bool) -> bool {
+    look.concluded.iter().any(|known| known.result.is_some() && which(&known.call))
 }
 
 /// What became of a call that nobody heard the end of.

@@ -169,6 +169,18 @@ pub(super) fn owns(network: &Network, made: &Made, identity: &Identity) -> bool 
         || alone
 }
 
+/// Rules of the name that ours have are ours: everything on the network was taken over, or the record in CloudStack says so.
+pub(super) fn is_known(
+    network: &Network,
+    address: &PublicIpAddress,
+    made: &Made,
+    identity: &Identity,
+) -> bool {
+    identity.taken_over
+        || identity.is_on(&address.tags)
+        || address.issourcenat && owns(network, made, identity)
+}
+
 /// Another cluster uses the network.
 pub(super) fn is_shared(network: &Network, identity: &Identity, neighbours: &[Neighbour]) -> bool {
     clusters(&network.tags).any(|tag| !identity.has(&tag))

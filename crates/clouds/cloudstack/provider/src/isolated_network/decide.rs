@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, condition, reason};
-use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network};
+use capstan_capi_types::core::{condition, reason};
+use capstan_cloudstack_client::model::Network;
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
-use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
+use capstan_cloudstack_types::v1beta3::CloudStackCluster;
 use capstan_controller::{Call, Failure, Look, Wait};
 use capstan_object::ConditionStatus::{False, True, Unknown};
-use capstan_object::Conditions;
 use capstan_provider_kit::retry::OrderStep;
 
-use super::allowed::{EVERYBODY, allowed};
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
 use super::hints::Hints;
@@ -22,7 +20,7 @@ use super::limits;
 use super::mark::{self, is_ours};
 use super::{
     IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, delete, refused, routed,
-    vpc,
+    settled, tagging, vpc,
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
@@ -30,92 +28,8 @@ use crate::error::{CloudError, PATIENCE};
 
 pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
 
-/// What it was set up with, so that a change is noticed without asking the cloud.
-const SETTLED_WITH: &str = "capstan.dev/cloudstack-settled-with";
-
-/// How often the cloud is asked while the cluster is not well and nothing is missing.
-const UNWELL: Duration = Duration::from_secs(300);
-
-/// Whether the cloud has to be asked: until everything is there, and whenever something else is wanted.
-pub(super) fn must_ask(object: &CloudStackIsolatedNetwork, cluster: &CloudStackCluster) -> bool {
-    let settled = object.metadata.annotations.get(SETTLED_WITH);
-    object.metadata.is_deleting()
-        || !object.status.ready
-        || !object.status.conditions.is_condition_true(condition::READY)
-        || settled != Some(&allowed(cluster).join(","))
-        || Made::of(&object.metadata).tag_failed
-}
-
-/// The cluster fell ill after everything was there: somebody may have taken away what leads to its API server. Whether
-/// that answers proves nothing, as old connections outlive their rule.
-pub(super) fn fell_ill(object: &CloudStackIsolatedNetwork, cluster: &Cluster) -> bool {
-    let settled = object.status.conditions.condition(condition::READY).filter(|it| it.is_true());
-    let available = cluster.status.conditions.condition(condition::AVAILABLE);
-    let (Some(settled), Some(available)) = (settled, available) else { return false };
-    available.status == False && available.last_transition_time > settled.last_transition_time
-}
-
-/// Whom a firewall rule lets in.
-pub(super) fn sources(rule: &FirewallRule) -> &str {
-    rule.cidrlist.as_deref().filter(|list| !list.is_empty()).unwrap_or(EVERYBODY)
-}
-
-impl ObservedNetwork {
-    pub(super) fn rule_on(&self, address: &str, port: u16) -> Option<&LoadBalancerRule> {
-        self.rules.iter().find(|rule| {
-            rule.publicport == Some(port) && rule.publicipid.as_ref().is_some_and(|id| id.as_str() == address)
-        })
-    }
-
-    /// What lets packets in to a port of an address, with who may come by it.
-    pub(super) fn openings_on(
-        &self,
-        address: &str,
-        port: u16,
-    ) -> impl Iterator<Item = (&FirewallRule, &str)> {
-        let on = move |rule: &&FirewallRule| {
-            let tcp = rule.protocol.as_deref().is_some_and(|protocol| protocol.eq_ignore_ascii_case("tcp"));
-            tcp && (rule.startport, rule.endport.or(rule.startport)) == (Some(port), Some(port))
-                && rule.ipaddressid.as_ref().is_some_and(|id| id.as_str() == address)
-        };
-        self.openings.iter().filter(on).map(|rule| (rule, sources(rule)))
-    }
-
-    /// What lets packets in to a port of an address among others.
-    pub(super) fn leading_to(&self, address: &str, port: u16) -> impl Iterator<Item = &FirewallRule> {
-        self.openings.iter().filter(move |rule| {
-            let protocol = rule.protocol.as_deref().unwrap_or("all").to_lowercase();
-            let first = rule.startport.unwrap_or(0);
-            let last = rule.endport.or(rule.startport).unwrap_or(u16::MAX);
-            matches!(protocol.as_str(), "tcp" | "all")
-                && (first..=last).contains(&port)
-                && rule.ipaddressid.as_ref().is_some_and(|id| id.as_str() == address)
-        })
-    }
-
-    /// Everything may go out.
-    pub(super) fn lets_out(&self) -> bool {
-        // What leaves a tier is up to its access list.
-        let free = |network: &Network| network.egressdefaultpolicy == Some(true) || network.vpcid.is_some();
-        if self.network.as_ref().is_some_and(free) {
-            return true;
-        }
-        let all = |protocol: &str| {
-            self.exits.iter().any(|exit| {
-                let this = exit.protocol.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(protocol));
-                this && exit.startport.is_none() && exit.icmptype.is_none_or(|kind| kind == -1)
-            })
-        };
-        all("all") || ["tcp", "udp", "icmp"].into_iter().all(all)
-    }
-
-    /// Somebody else decides what may go out, and not everything may: the network came here like that, or has egress
-    /// rules that were not made here.
-    pub(super) fn is_kept_in(&self, made: &Made) -> bool {
-        let foreign = |exit: &FirewallRule| made.exit.as_deref() != Some(exit.id.as_str());
-        !self.lets_out() && (made.taken_over || self.exits.iter().any(foreign))
-    }
-}
+/// How often the cloud is asked while the cluster is unavailable and nothing is missing.
+const UNAVAILABLE: Duration = Duration::from_secs(300);
 
 /// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
@@ -136,7 +50,7 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
             (Some(Ok(observed)), Some(cluster)) => keep(look, observed, cluster, &mut decision),
             (None, Some(cluster)) if look.object.status.ready => {
                 look.seen.next_poll.map(|next| decision.again_in(next));
-                mark::keep(look, None, cluster, &mut decision);
+                tagging::keep(look, None, cluster, &mut decision);
             }
             (None, Some(_)) if !deleting || look.seen.domain.is_some() => {
                 decision.add_finalizer(FINALIZER);
@@ -262,14 +176,14 @@ fn keep(
         return refused::ask_paced(look, decision, "SettingUp", calls);
     }
     refused::forget(&mut decision.object.metadata);
-    decision.object.metadata.annotations.insert(SETTLED_WITH.to_owned(), allowed(cluster).join(","));
+    settled::record(&mut decision.object.metadata, cluster);
     let status = &mut decision.object.status;
     status.ready = true;
     status.initialization.provisioned = Some(true);
     let message = hints(&decision.object).message();
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
-    decision.again_in(if look.seen.ill { UNWELL } else { SETTLED });
-    mark::keep(look, Some(network), cluster, decision);
+    decision.again_in(if look.seen.cluster_unavailable { UNAVAILABLE } else { SETTLED });
+    tagging::keep(look, Some(network), cluster, decision);
 }
 
 /// Has everything let out, unless somebody else decides what may go out. The rule serves all clusters on a network, so on
@@ -296,11 +210,6 @@ fn egress(
     if !tags.is_empty() {
         calls.push(NetworkCall::Tag { id, address: false, tags });
     }
-}
-
-/// A call came to a good end, whatever its details were.
-pub(super) fn happened(look: &Look<IsolatedNetworks>, which: impl Fn(&NetworkCall) -> bool) -> bool {
-    look.concluded.iter().any(|known| known.result.is_some() && which(&known.call))
 }
 
 /// Has the network made.

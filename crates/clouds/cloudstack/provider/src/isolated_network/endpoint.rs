@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use capstan_cloudstack_client::model::{LoadBalancerRule, Network, PublicIpAddress};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
-use capstan_controller::Look;
+use capstan_controller::{Decision, Look};
 
 use super::allowed::{EVERYBODY, allowed, api_port, is_asked};
-use super::claim::{Identity, holder, owns};
-use super::decide::{Decision, happened};
+use super::call::happened;
+use super::claim::{Identity, holder, is_known, owns};
 use super::limits::no_free_address;
 use super::mark::is_tagged;
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE};
@@ -119,7 +119,7 @@ impl<'a> Site<'a> {
         address: &PublicIpAddress,
         made: &mut Made,
         calls: &mut Vec<NetworkCall>,
-        decision: &mut Decision,
+        decision: &mut Decision<IsolatedNetworks>,
     ) -> Result<(), CloudError> {
         let port = api_port(self.cluster);
         let id = address.id.to_string();
@@ -232,18 +232,6 @@ impl<'a> Site<'a> {
             }
         }
     }
-}
-
-/// Rules of the name that ours have are ours: everything on the network was taken over, or the record in CloudStack says so.
-pub(super) fn is_known(
-    network: &Network,
-    address: &PublicIpAddress,
-    made: &Made,
-    identity: &Identity,
-) -> bool {
-    identity.taken_over
-        || identity.is_on(&address.tags)
-        || address.issourcenat && owns(network, made, identity)
 }
 
 /// What the firewall is to look like.

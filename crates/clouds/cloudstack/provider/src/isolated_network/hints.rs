@@ -5,7 +5,7 @@ use capstan_cloudstack_client::model::{FirewallRule, Network};
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
 
 use super::allowed::{EVERYBODY, allowed, api_port, is_asked};
-use super::decide::sources;
+use super::rules::sources;
 use super::{Made, ObservedNetwork, acl, routed};
 use crate::annotation;
 use crate::error::CloudError;

@@ -12,7 +12,7 @@ use capstan_provider_kit::retry::{FailedTry, ORDERS};
 use jiff::Timestamp;
 
 use super::claim::{Identity, owns};
-use super::observe::free;
+use super::free_address::free;
 use super::{IsolatedNetworks, Made, NetworkCall, NetworkOrder, ObservedNetwork, VpcOrder, routed, vpc};
 use crate::annotation;
 use crate::clouds::Access;

@@ -2,8 +2,8 @@
 //!
 //! Owns: CloudStackIsolatedNetworks, their finalizer, endpoint and status; in the cloud the network if it had to be made,
 //! an address, the rule for the API server, and what lets packets in and out. Reads: the failure domain, the
-//! CloudStackCluster, the cloud until everything is there once, again while the cluster is not well, and each minute what
-//! was changed in its account.
+//! CloudStackCluster, the cloud until everything is there once, again while the cluster is unavailable, and each minute
+//! what was changed in its account.
 //!
 //! ```text
 //! network (by id, by our mark, by name) ─▶ address ─▶ rule on its port ─▶ who may come in ─▶ what may go out
@@ -21,6 +21,7 @@ mod claim;
 mod decide;
 mod delete;
 mod endpoint;
+mod free_address;
 mod hints;
 mod limits;
 mod made;
@@ -30,6 +31,9 @@ mod observe;
 mod order;
 mod refused;
 mod routed;
+mod rules;
+mod settled;
+mod tagging;
 #[cfg(test)]
 mod tests;
 mod vpc;
@@ -99,8 +103,8 @@ pub struct Seen {
     pub ordered_first: Option<Key>,
     /// Another network is or becomes a tier of the same VPC. Read where this one is deleted.
     pub vpc_shared: bool,
-    /// The cluster fell ill after everything was there.
-    pub ill: bool,
+    /// The cluster became unavailable after the network was ready.
+    pub cluster_unavailable: bool,
     /// Time until the account is polled again for changes.
     pub next_poll: Option<Duration>,
     /// What the limits of the account leave for what is to be ordered next; `None` if nothing is.
@@ -154,15 +158,15 @@ impl Controller for IsolatedNetworks {
             let name = cluster.metadata.labels.get(label::CLUSTER_NAME).unwrap_or(&cluster.metadata.name);
             networks_of(&cluster.metadata.namespace, name, caches)
         });
-        // What leads to an API server can be taken away at any time; that its cluster falls ill is all there is to notice.
+        // What leads to an API server can be taken away at any time; that its cluster becomes unavailable is all there is to notice.
         watches.related::<Cluster>(|change, caches| {
-            let well =
+            let available =
                 |cluster: &Arc<Cluster>| cluster.status.conditions.is_condition_true(condition::AVAILABLE);
             match (&change.old, &change.new) {
                 (Some(old), Some(new)) if old.spec.paused != new.spec.paused => {
                     networks_of(&new.metadata.namespace, &new.metadata.name, caches)
                 }
-                (Some(old), Some(new)) if well(old) && !well(new) => {
+                (Some(old), Some(new)) if available(old) && !available(new) => {
                     networks_of(&new.metadata.namespace, &new.metadata.name, caches)
                 }
                 _ => Vec::new(),
@@ -189,8 +193,9 @@ impl Controller for IsolatedNetworks {
         view: &View,
     ) -> Result<Seen, ObserveError> {
         let (domain, cluster) = context(object, view)?;
-        let ill = cluster_of(&object.metadata, view)?.is_some_and(|it| decide::fell_ill(object, &it));
-        let mut seen = Seen { domain, cluster, ill, ..Seen::default() };
+        let cluster_unavailable =
+            cluster_of(&object.metadata, view)?.is_some_and(|it| settled::became_unavailable(object, &it));
+        let mut seen = Seen { domain, cluster, cluster_unavailable, ..Seen::default() };
         let (Some(domain), Some(cluster)) = (&seen.domain, &seen.cluster) else { return Ok(seen) };
         if domain.spec.zone.id.is_empty() {
             return Ok(seen);
@@ -201,7 +206,9 @@ impl Controller for IsolatedNetworks {
             self.ledger.forget(&object.key());
         }
         let record = Record { object, cluster, elsewhere: seen.elsewhere };
-        let unsettled = ill || decide::must_ask(object, cluster) || self.ledger.has_drifted(&object.key());
+        let unsettled = cluster_unavailable
+            || settled::must_ask(object, cluster)
+            || self.ledger.has_drifted(&object.key());
         let access = self.clouds.access(&domain.spec, view).await;
         let observed = match &access {
             Ok(access) if unsettled => self.ledger.observe(record, domain, access).await,

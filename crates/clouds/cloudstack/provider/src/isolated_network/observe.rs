@@ -11,8 +11,8 @@ use capstan_cloudstack_client::commands::{
     ListNetworkAclLists, ListNetworkOfferings, ListPublicIpAddresses, Owner,
 };
 use capstan_cloudstack_client::model::{
-    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkAclList, NetworkAclRule, NetworkOffering,
-    PublicIpAddress, RuleState, Tag, Vpc, VpcOffering,
+    FirewallRule, LoadBalancerRule, Network, NetworkAclList, NetworkAclRule, NetworkOffering,
+    PublicIpAddress, Tag, Vpc, VpcOffering,
 };
 use capstan_cloudstack_client::{Error, NetworkId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
@@ -23,13 +23,14 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Made;
-use super::acl::{self, has_acl};
+use super::acl::{self, ALLOW, has_acl};
 use super::allowed::{allowed, api_port, is_asked};
-use super::claim::{Identity, holder, owns};
-use super::endpoint::is_known;
+use super::claim::{Identity, holder, is_known, owns};
+use super::free_address::free;
 use super::hints::Hints;
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
+use super::rules::going;
 use super::{routed, vpc};
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
@@ -40,9 +41,6 @@ use crate::leaving;
 
 /// How long what our own calls said is believed without asking.
 const FRESH: Duration = Duration::from_secs(60);
-
-/// The access list of tiers that are made here. By default CloudStack lets nothing in or out of a tier.
-pub(super) const ALLOW: &str = "default_allow";
 
 /// Observed state of the network in CloudStack.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -460,11 +458,6 @@ fn must_choose(
     !own || !observed.addresses.is_empty() && !observed.addresses.iter().any(left)
 }
 
-/// The rule is on its way out.
-pub(super) fn going(state: Option<&RuleState>) -> bool {
-    matches!(state, Some(RuleState::Revoke | RuleState::Deleting))
-}
-
 /// The network by its id, else the one with our mark, else the only one of its name.
 async fn network(
     object: &CloudStackIsolatedNetwork,
@@ -510,26 +503,4 @@ async fn network(
 pub(crate) fn is_tier_of(network: &Network, vpc: &VpcSpec) -> bool {
     let is = |wanted: &str, held: Option<&str>| wanted.is_empty() || held == Some(wanted);
     is(&vpc.id, network.vpcid.as_ref().map(|id| id.as_str())) && is(&vpc.name, network.vpcname.as_deref())
-}
-
-/// A free address of the zone. Which one is the object's own choice, so that many who look at the same time rarely
-/// want the same.
-pub(super) async fn free(
-    uid: &str,
-    zone: Option<ZoneId>,
-    access: &Access,
-) -> Result<Option<IpAddr>, CloudError> {
-    let question = ListPublicIpAddresses {
-        zoneid: zone,
-        state: Some(AddressState::Free),
-        allocatedonly: Some(false),
-        scope: access.scope(),
-        ..ListPublicIpAddresses::default()
-    };
-    let found = access.client.list(&question).await.map_err(|error| access.explain(&error))?;
-    let mut free: Vec<IpAddr> =
-        found.iter().filter(|address| address.allocated.is_none()).map(|address| address.ipaddress).collect();
-    free.sort_unstable();
-    let number = uid.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    Ok(free.get(number.checked_rem(free.len()).unwrap_or(0)).copied())
 }

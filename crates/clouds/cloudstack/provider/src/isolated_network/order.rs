@@ -12,8 +12,8 @@ use capstan_provider_kit::order;
 use serde::{Deserialize, Serialize};
 
 use super::ObservedNetwork;
+use super::acl::ALLOW;
 use super::mark::mark;
-use super::observe::ALLOW;
 use super::{routed, vpc};
 use crate::code;
 use crate::error::CloudError;

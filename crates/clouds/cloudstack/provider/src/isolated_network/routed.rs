@@ -9,14 +9,14 @@ use capstan_cloudstack_client::model::{FirewallRule, Network, NetworkService};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackIsolatedNetwork, CloudStackIsolatedNetworkSpec,
 };
+use capstan_controller::Decision;
 use ipnet::Ipv4Net;
 
 use super::allowed::{allowed, is_asked};
-use super::decide::{Decision, sources};
 use super::endpoint::{Openings, Site, not_ours};
 use super::hints::Hints;
-use super::observe::going;
-use super::{Made, NetworkCall, ObservedNetwork};
+use super::rules::{going, sources};
+use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork};
 use crate::clouds::Access;
 use crate::error::CloudError;
 use crate::{annotation, code};
@@ -196,7 +196,7 @@ impl Site<'_> {
         &self,
         made: &mut Made,
         calls: &mut Vec<NetworkCall>,
-        decision: &mut Decision,
+        decision: &mut Decision<IsolatedNetworks>,
     ) -> Result<(), CloudError> {
         decision.object.status.routing_mode = self.network.ip4routing.clone().unwrap_or_default();
         if self.look.seen.elsewhere {

@@ -19,8 +19,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::call::resolve;
-use super::decide::{decide, fell_ill, must_ask};
+use super::decide::decide;
 use super::mark::mark;
+use super::settled::{became_unavailable, must_ask};
 use super::{IsolatedNetworks, Made, Neighbour, NetworkCall, ObservedNetwork, Seen};
 use crate::annotation;
 use crate::quota::Headroom;
@@ -597,7 +598,7 @@ fn a_call_that_nobody_heard_of_is_waited_for_before_it_is_made_again() {
 }
 
 #[test]
-fn the_cloud_is_asked_again_when_the_api_server_fell_ill_after_all_was_there() {
+fn the_cloud_is_asked_again_when_the_cluster_becomes_unavailable_after_the_network_was_ready() {
     let at = |second: i64| now().checked_add(SignedDuration::from_secs(second)).expect("a moment");
     let is = |kind: &str, status: &str, second: i64| {
         read::<Condition>(json!({"type": kind, "status": status, "reason": "It", "message": "",
@@ -619,13 +620,13 @@ fn the_cloud_is_asked_again_when_the_api_server_fell_ill_after_all_was_there() {
         cluster
     };
     let settled = network("True", 10);
-    for (what, cluster, ill) in [
+    for (what, cluster, unavailable) in [
         ("it was never available yet", available("False", 0), false),
         ("it is available", available("True", 20), false),
         ("it was available", available("False", 20), true),
         ("nobody has looked", Cluster::default(), false),
     ] {
-        assert_eq!(fell_ill(&settled, &cluster), ill, "{what}");
+        assert_eq!(became_unavailable(&settled, &cluster), unavailable, "{what}");
     }
     assert!(!must_ask(&settled, &cluster()), "all is there");
     assert!(must_ask(&network("False", 30), &cluster()), "what is missing is being mended");
