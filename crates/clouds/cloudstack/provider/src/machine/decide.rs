@@ -10,14 +10,15 @@ use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
 use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
 use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
-use capstan_controller::{Call, Code, Effect, Failure, Look, Note, Wait};
+use capstan_controller::{Code, Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, Time};
 use capstan_provider_kit::retry::{FailedTry as Refusal, ORDERS as PAUSES};
 use capstan_provider_kit::{decisions, problem};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::failures::{failed_deployment, failure_of, refused_order};
 use super::reason::{ATTACH_FAILED, ORDER_FAILED};
 use super::{
     ATTACHED, CLOUD_REACHABLE, CloudStackMachines, Instance, MachineCall, Namesake, Order, balancer_rule,
@@ -36,11 +37,6 @@ pub(super) const SOON: Duration = Duration::from_secs(3);
 /// A virtual machine that was ordered and that nobody saw run has to be missing for so long before another is ordered: one
 /// look that does not show it proves little, and it may have run before its object was moved.
 const MISSING_FOR: SignedDuration = SignedDuration::from_mins(5);
-
-/// The last deployment that failed.
-pub(super) fn failed_deployment(meta: &ObjectMeta) -> Option<Refusal> {
-    Refusal::of(meta, annotation::DEPLOY_FAILED)
-}
 
 /// The code of a failed deployment, and the message with it. A job that finds no host ends with 533, or with 530 and one of
 /// these texts.
@@ -67,16 +63,6 @@ pub(super) fn deployment_error(object: &CloudStackMachine, message: &str) -> (Co
     (code::CAPACITY, format!("{}: {message}; {mend}", code::CAPACITY))
 }
 
-/// The last order that was refused.
-pub(super) fn refused_order(meta: &ObjectMeta) -> Option<Refusal> {
-    Refusal::of(meta, annotation::ORDER_REFUSED)
-}
-
-/// The next order is not due yet.
-pub(super) fn is_pausing(meta: &ObjectMeta, now: Timestamp) -> bool {
-    [failed_deployment(meta), refused_order(meta)].iter().flatten().any(|last| now < last.next(PAUSES))
-}
-
 /// What CloudStack said when it took the order that is under way. The order itself may look different by now: what it
 /// was chosen from has changed, or another release wrote it.
 pub(super) fn taken(look: &Look<CloudStackMachines>) -> Option<&Value> {
@@ -87,15 +73,6 @@ pub(super) fn taken(look: &Look<CloudStackMachines>) -> Option<&Value> {
         }
         _ => None,
     })
-}
-
-/// The failure of a call, whatever its details were at the last try.
-pub(super) fn failure_of<'a>(
-    look: &'a Look<CloudStackMachines>,
-    call: &MachineCall,
-) -> Option<&'a Failure<MachineCall>> {
-    let effect = call.summary();
-    look.failures.iter().find(|failure| failure.effect == effect)
 }
 
 /// What is to be done. Depends on nothing but what was seen.

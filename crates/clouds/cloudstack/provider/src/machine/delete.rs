@@ -11,10 +11,8 @@ use capstan_controller::{Effect, Look, Note, ObjectRef};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Conditions, ObjectMeta};
 
-use super::decide::{
-    Decision, SOON, destroy_call, failure_of, not_ours, ready, refused_order, set_instance_state, taken,
-    waiting,
-};
+use super::decide::{Decision, SOON, destroy_call, not_ours, ready, set_instance_state, taken, waiting};
+use super::failures::{failure_of, refused_order};
 use super::ssh::Ending;
 use super::ssh_record::SshRecord;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, balancer_rule, naming, ssh};

@@ -16,6 +16,7 @@ mod call;
 mod catalog;
 mod decide;
 mod delete;
+mod failures;
 mod forwarding;
 mod namesake;
 pub(crate) mod naming;

@@ -6,7 +6,7 @@ use capstan_capi_types::core::Machine;
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_object::ObjectMeta;
 
-use super::decide::failed_deployment;
+use super::failures::failed_deployment;
 use crate::annotation;
 
 /// Longest host name.

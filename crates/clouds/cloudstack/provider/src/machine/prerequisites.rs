@@ -4,7 +4,8 @@ use capstan_capi_types::core::{Cluster, Machine, label, reason};
 use capstan_cloudstack_types::v1beta3::{CloudStackAffinityGroup, CloudStackMachine};
 use jiff::Timestamp;
 
-use super::{Seen, decide, placement};
+use super::failures::is_pausing;
+use super::{Seen, placement};
 use crate::failure_domain::has_endpoint;
 
 /// Something that is waited for.
@@ -85,7 +86,7 @@ pub(super) fn missing(
 /// A machine is to be ordered now: what the order is chosen from is worth asking for.
 pub(super) fn may_order(object: &CloudStackMachine, seen: &Seen, now: Timestamp) -> bool {
     let (Some(machine), Some(cluster)) = (&seen.machine, &seen.cluster) else { return false };
-    let pausing = decide::is_pausing(&object.metadata, now);
+    let pausing = is_pausing(&object.metadata, now);
     let placed = || {
         let place = place(object, seen, machine, cluster).ok()?;
         missing(object, seen, machine, cluster, place).is_none().then_some(())

@@ -3,11 +3,11 @@
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_cloudstack_client::model::{FirewallRule, MachineState, PortForwardingRule, VirtualMachine};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
-use capstan_controller::Look;
+use capstan_controller::{Decision, Look};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, Conditions};
 
-use super::decide::{Decision, failure_of};
+use super::failures::failure_of;
 use super::forwarding::{AddressRules, Question, admitted};
 use super::ssh_record::SshRecord;
 use super::{CloudStackMachines, MachineCall, Seen};
@@ -94,12 +94,20 @@ pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMach
     })
 }
 
-fn report(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: ConditionState) {
+fn report(
+    look: &Look<CloudStackMachines>,
+    decision: &mut Decision<CloudStackMachines>,
+    verdict: ConditionState,
+) {
     set_state(look, &mut decision.object.status.conditions, FORWARDED, verdict, None);
 }
 
 /// Has a machine that runs reached by SSH, or no longer, as its cluster's annotation says.
-pub(super) fn keep(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
+pub(super) fn keep(
+    look: &Look<CloudStackMachines>,
+    vm: &VirtualMachine,
+    decision: &mut Decision<CloudStackMachines>,
+) {
     let record = SshRecord::known(look);
     record.put(&mut decision.object.metadata);
     if is_wanted(&look.seen) {
@@ -128,7 +136,7 @@ fn begin(
     look: &Look<CloudStackMachines>,
     vm: &VirtualMachine,
     mut record: SshRecord,
-    decision: &mut Decision,
+    decision: &mut Decision<CloudStackMachines>,
 ) {
     let Some((address, host)) = address(&look.seen) else {
         let message = format!(
