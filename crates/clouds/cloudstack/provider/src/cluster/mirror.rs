@@ -14,12 +14,11 @@ use capstan_cloudstack_client::model::KubernetesCluster;
 use capstan_cloudstack_client::{Code, NetworkId, ZoneId};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
-use capstan_controller::{Call, Look, Outcome};
+use capstan_controller::{Call, Decision, Look, Outcome};
 use capstan_object::ConditionStatus::{False, True};
 use serde::{Deserialize, Serialize};
 
 use super::CloudStackClusters;
-use super::decide::Decision;
 use crate::clouds::Access;
 use crate::error::{CloudError, failed};
 
@@ -180,7 +179,11 @@ pub(super) async fn find(
 }
 
 /// Keeps the entry as the machines are.
-pub(super) fn keep(look: &Look<CloudStackClusters>, cluster: &str, decision: &mut Decision) {
+pub(super) fn keep(
+    look: &Look<CloudStackClusters>,
+    cluster: &str,
+    decision: &mut Decision<CloudStackClusters>,
+) {
     if !is_asked(&look.object) {
         return;
     }
@@ -234,7 +237,7 @@ pub(super) fn keep(look: &Look<CloudStackClusters>, cluster: &str, decision: &mu
 }
 
 /// Deletes the entry before the failure domains, whose keys that takes. Whether there is something left to do.
-pub(super) fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision) -> bool {
+pub(super) fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision<CloudStackClusters>) -> bool {
     match &look.seen.mirror {
         Some(Ok(Some(entry))) => {
             ask(look, decision, vec![MirrorCall::Delete { id: entry.id.to_string() }]);
@@ -253,7 +256,7 @@ pub(super) fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision) -
     }
 }
 
-fn ask(look: &Look<CloudStackClusters>, decision: &mut Decision, calls: Vec<MirrorCall>) {
+fn ask(look: &Look<CloudStackClusters>, decision: &mut Decision<CloudStackClusters>, calls: Vec<MirrorCall>) {
     let failure = look.failures.iter().find(|failure| calls.iter().any(|it| it.summary() == failure.effect));
     let message = match failure {
         Some(failure) => failure.error.to_string(),
@@ -265,7 +268,7 @@ fn ask(look: &Look<CloudStackClusters>, decision: &mut Decision, calls: Vec<Mirr
     }
 }
 
-fn say(look: &Look<CloudStackClusters>, decision: &mut Decision, state: ConditionState) {
+fn say(look: &Look<CloudStackClusters>, decision: &mut Decision<CloudStackClusters>, state: ConditionState) {
     set_state(look, &mut decision.object.status.conditions, MIRRORED, state, None);
 }
 
