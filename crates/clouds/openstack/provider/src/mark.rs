@@ -2,6 +2,7 @@
 //! same. What this provider creates also says which object it was created for: in its description, servers in metadata.
 
 use capstan_object::ObjectMeta;
+use capstan_openstack_client::compute::Server;
 use capstan_provider_kit::mark::{self, InText};
 
 pub(crate) use capstan_provider_kit::mark::Owner;
@@ -19,6 +20,11 @@ const TEXT: InText = InText { prefix: " capstan-mark=" };
 /// The mark of an object.
 pub(crate) fn of(meta: &ObjectMeta) -> String {
     mark::of(meta, ANNOTATION)
+}
+
+/// A server has the mark in its metadata.
+pub(crate) fn is_on_server(server: &Server, mark: &str) -> bool {
+    server.metadata.get(METADATA).is_some_and(|held| held == mark)
 }
 
 /// CAPO's description of things of a cluster.

@@ -10,9 +10,8 @@ use capstan_openstack_types::v1beta2::{APIServerLoadBalancer, NetworkStatusWithS
 
 use super::balancer_order::{BalancerOrder, MemberOrder, Monitor, OVN, algorithm};
 use super::call::ClusterCall;
-use super::decide::{Decision, Plan};
 use super::observed::Balancer;
-use super::plan;
+use super::plan::{self, Decision, Plan};
 use crate::code;
 use crate::error::CloudError;
 

@@ -7,8 +7,7 @@ use capstan_openstack_types::v1alpha1::{OpenStackServer, OpenStackServerSpec};
 use capstan_openstack_types::v1beta2::{Bastion, BastionStatus};
 
 use super::call::ClusterCall;
-use super::decide::{Decision, Plan};
-use super::plan::{self, Group};
+use super::plan::{self, Decision, Group, Plan};
 use crate::mark;
 use crate::server_spec::{Surroundings, server_spec};
 

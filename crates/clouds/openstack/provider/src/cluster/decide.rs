@@ -5,52 +5,22 @@ use capstan_capi_types::core::{APIEndpoint, FailureDomain, condition as capi};
 use capstan_controller::{Call as _, Look};
 use capstan_object::ConditionStatus::{self, False, True};
 use capstan_openstack_client::network::SecurityGroup;
-use capstan_openstack_types::names::{self, finalizer};
+use capstan_openstack_types::names::finalizer;
 use capstan_openstack_types::v1beta2::{
-    self, ClusterInitialization, NetworkStatusWithSubnets, OpenStackCluster, SecurityGroupStatus,
+    self, ClusterInitialization, NetworkStatusWithSubnets, SecurityGroupStatus,
 };
 use capstan_provider_kit::{decide_cluster, decisions};
-use jiff::Timestamp;
 
 use super::balancer::{self, Progress};
 use super::call::{ClusterCall, Tagged};
 use super::dual_stack::Second;
-use super::observed::CloudState;
-use super::plan::{self, Group};
+use super::plan::{self, Decision, Group, Plan};
 use super::rules::{Groups, Rule, Traffic};
 use super::{OpenStackClusters, bastion, credential, delete, dual_stack, image, server_groups};
 use crate::condition::{self, reason};
 use crate::error::CloudError;
 use crate::project::{LOOK_AGAIN, POLL};
 use crate::{code, events, mark};
-
-pub(super) type Decision = capstan_controller::Decision<OpenStackClusters>;
-
-/// A look with everything that a decision needs.
-pub(super) struct Plan<'a> {
-    pub look: &'a Look<OpenStackClusters>,
-    /// Name of the Cluster.
-    pub cluster: &'a str,
-    pub state: &'a CloudState,
-}
-
-impl<'a> Plan<'a> {
-    pub(super) fn object(&self) -> &'a OpenStackCluster {
-        &self.look.object
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.look.now
-    }
-
-    pub(super) fn description(&self, of: &str) -> String {
-        plan::description(self.object(), self.cluster, of)
-    }
-
-    fn name(&self) -> String {
-        names::network(&self.object().metadata.namespace, self.cluster)
-    }
-}
 
 pub(super) fn set(
     look: &Look<OpenStackClusters>,

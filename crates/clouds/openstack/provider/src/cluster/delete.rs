@@ -9,8 +9,9 @@ use capstan_openstack_client::network::Subnet;
 use capstan_openstack_types::names::finalizer;
 
 use super::call::ClusterCall;
-use super::decide::{Decision, Plan, set, unusable};
+use super::decide::{set, unusable};
 use super::observed::CloudState;
+use super::plan::{Decision, Plan};
 use super::{OpenStackClusters, bastion, credential, image, plan, services, volumes};
 use crate::project::POLL;
 

@@ -6,8 +6,7 @@ use capstan_object::ObjectMeta;
 use capstan_openstack_client::network::{Network, Subnet};
 
 use super::call::ClusterCall;
-use super::decide::Plan;
-use super::plan;
+use super::plan::{self, Plan};
 
 /// On OpenStackClusters with managed subnets: the range of an IPv6 subnet beside the IPv4 one.
 pub const IPV6_SUBNET: &str = "capstan.dev/openstack-ipv6-subnet";

@@ -17,6 +17,7 @@ mod balancer_order;
 mod balancer_tests;
 mod bastion;
 mod call;
+mod cluster_name;
 mod credential;
 mod decide;
 mod delete;

@@ -15,6 +15,7 @@ use capstan_openstack_types::v1alpha1::OpenStackServer;
 use capstan_openstack_types::v1beta2::{self, NetworkStatusWithSubnets, OpenStackCluster, OpenStackMachine};
 use capstan_openstack_types::{ManagedSecurityGroupName, names};
 
+use super::cluster_name::cluster_name;
 use super::credential::{self, FreshCredentials};
 use super::observed::{Balancer, CloudState, NodePort, Seen};
 use super::plan::{self, Group};
@@ -24,21 +25,6 @@ use crate::error::CloudError;
 use crate::mark::{self, Owner};
 use crate::project::{Access, CATALOG, PENDING, SETTLED};
 use crate::{code, lookup};
-
-/// The name of the Cluster: its owner's, or the label's.
-fn cluster_name(meta: &ObjectMeta, cluster: Option<&Cluster>) -> Option<String> {
-    let owner = cluster.map(|cluster| cluster.metadata.name.clone());
-    owner.or_else(|| meta.labels.get(label::CLUSTER_NAME).cloned())
-}
-
-/// The name of the Cluster of another OpenStackCluster.
-pub(super) fn name_of_cluster(
-    object: &OpenStackCluster,
-    view: &View,
-) -> Result<Option<String>, ObserveError> {
-    let cluster = owners::of::<Cluster>(&object.metadata, view)?;
-    Ok(cluster_name(&object.metadata, cluster.as_deref()))
-}
 
 pub(super) async fn observe(
     object: &OpenStackCluster,

@@ -1,13 +1,45 @@
-//! What the manifest of an OpenStackCluster asks for, and what its things are called. Pure.
+//! What decisions about an OpenStackCluster start from: what its manifest asks for, and what its things are called. Pure.
 
+use capstan_controller::Look;
 use capstan_openstack_client::network::{Network, Subnet};
 use capstan_openstack_types::names;
 use capstan_openstack_types::v1beta2::{
     self, APIServer, APIServerLoadBalancer, NetworkStatusWithSubnets, OpenStackCluster, OpenStackClusterSpec,
 };
+use jiff::Timestamp;
 
+use super::OpenStackClusters;
+use super::observed::CloudState;
 use super::rules::API_PORT;
 use crate::mark;
+
+pub(super) type Decision = capstan_controller::Decision<OpenStackClusters>;
+
+/// A look with everything that a decision needs.
+pub(super) struct Plan<'a> {
+    pub look: &'a Look<OpenStackClusters>,
+    /// Name of the Cluster.
+    pub cluster: &'a str,
+    pub state: &'a CloudState,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn object(&self) -> &'a OpenStackCluster {
+        &self.look.object
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.look.now
+    }
+
+    pub(super) fn description(&self, of: &str) -> String {
+        description(self.object(), self.cluster, of)
+    }
+
+    pub(super) fn name(&self) -> String {
+        names::network(&self.object().metadata.namespace, self.cluster)
+    }
+}
 
 /// A managed security group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use capstan_openstack_client::compute::ServerGroup;
 use capstan_openstack_types::v1beta2::{OpenStackCluster, OpenStackMachine};
 
 use super::call::ClusterCall;
-use super::decide::{Decision, Plan};
+use super::plan::{Decision, Plan};
 use crate::error::CloudError;
 use crate::project::{Access, CATALOG, SETTLED};
 use crate::{mark, server_group};

@@ -19,10 +19,10 @@ use capstan_openstack_types::v1beta2::{
 use jiff::Timestamp;
 
 use super::OpenStackClusters;
-use super::decide::{Decision, decide};
+use super::decide::decide;
 use super::image::{ImageState, OwnImage};
 use super::observed::{Balancer, CloudState, NodePort, Seen};
-use super::plan::Group;
+use super::plan::{Decision, Group};
 use crate::code;
 use crate::error::CloudError;
 

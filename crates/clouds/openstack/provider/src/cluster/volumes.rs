@@ -12,7 +12,7 @@ use capstan_openstack_client::{Class, Error, List};
 use capstan_openstack_types::v1beta2::OpenStackCluster;
 
 use super::call::ClusterCall;
-use super::observe::name_of_cluster;
+use super::cluster_name::name_of_cluster;
 use crate::code;
 use crate::error::CloudError;
 use crate::project::Access;

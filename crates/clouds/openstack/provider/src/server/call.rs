@@ -13,7 +13,6 @@ use capstan_provider_kit::{order, resolution};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::observe::has_mark;
 use super::order::{PortOrder, ServerOrder, VolumeOrder};
 use crate::code;
 use crate::error::{CloudError, failed};
@@ -319,7 +318,7 @@ pub(super) async fn resolve(
         }
         ServerCall::CreateServer { .. } => {
             let all = access.all::<Server>(SETTLED).await.map_err(outside)?;
-            if let Some(server) = all.iter().find(|server| has_mark(server, &mark)) {
+            if let Some(server) = all.iter().find(|server| mark::is_on_server(server, &mark)) {
                 return Ok(Resolution::Happened(json!({"id": server.id})));
             }
             (false, true)

@@ -160,12 +160,13 @@ async fn server(
     let known = known_id(object);
     let find = |all: &[Server]| {
         let by_id = all.iter().find(|server| known.as_deref() == Some(server.id.as_str()));
-        let found = by_id.or_else(|| all.iter().find(|server| has_mark(server, mark))).or_else(|| {
-            all.iter().filter(|server| server.name == object.metadata.name).find(|server| {
-                !server.metadata.contains_key(mark::METADATA)
-                    && ports.iter().flatten().any(|port| port.device_id == server.id.as_str())
-            })
-        });
+        let found =
+            by_id.or_else(|| all.iter().find(|server| mark::is_on_server(server, mark))).or_else(|| {
+                all.iter().filter(|server| server.name == object.metadata.name).find(|server| {
+                    !server.metadata.contains_key(mark::METADATA)
+                        && ports.iter().flatten().any(|port| port.device_id == server.id.as_str())
+                })
+            });
         let gone =
             |server: &&Server| !matches!(server.status, ServerStatus::Deleted | ServerStatus::SoftDeleted);
         found.filter(gone).cloned()
@@ -176,10 +177,6 @@ async fn server(
         // Its deletion was ordered, or it is to be found and is not: a list from before does not prove anything.
         _ => Ok(found),
     }
-}
-
-pub(super) fn has_mark(server: &Server, mark: &str) -> bool {
-    server.metadata.get(mark::METADATA).is_some_and(|held| held == mark)
 }
 
 async fn volumes(object: &OpenStackServer, mark: &str, access: &Access) -> Result<Vec<Volume>, CloudError> {

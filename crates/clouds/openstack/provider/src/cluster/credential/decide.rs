@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::current::{Current, NUMBER, SINCE, USER, is_ours};
 use super::{CredentialState, Fresh, NEXT, Rotation, cloud_config, prefix, recorded, wanted};
 use crate::cluster::call::{ClusterCall, CredentialOrder};
-use crate::cluster::decide::{Decision, Plan};
+use crate::cluster::plan::{Decision, Plan};
 use crate::{code, mark};
 
 /// Keeps the credential of the cluster and its Secrets. Returns what is wrong with them.

@@ -14,8 +14,8 @@ use serde_json::Value;
 use super::observe::Held;
 use super::{CredentialState, Fresh, NEXT, ROTATION, Rotation, keep, wanted};
 use crate::cluster::OpenStackClusters;
-use crate::cluster::decide::{Decision, Plan};
 use crate::cluster::observed::{CloudState, Seen};
+use crate::cluster::plan::{Decision, Plan};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 

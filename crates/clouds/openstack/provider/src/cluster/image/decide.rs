@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use super::{ImageState, WantedImage, record, wanted};
 use crate::cluster::call::ClusterCall;
-use crate::cluster::decide::{Decision, Plan};
+use crate::cluster::plan::{Decision, Plan};
 use crate::project::POLL;
 use crate::{code, mark};
 

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::observe::OwnImage;
 use super::{IMAGES, ImageState, keep, removal, wanted};
 use crate::cluster::OpenStackClusters;
-use crate::cluster::decide::{Decision, Plan};
 use crate::cluster::observed::{CloudState, Seen};
+use crate::cluster::plan::{Decision, Plan};
 
 const ONE: &str = r#"[{"name": "node", "url": "https://images.example/node.qcow2"}]"#;
 
