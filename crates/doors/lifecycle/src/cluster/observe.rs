@@ -91,7 +91,7 @@ pub(super) async fn observe(
             seen.machine_configs.insert(name.to_owned(), config);
         }
     }
-    let Some(datacenter) = seen.datacenter.as_ref().filter(|it| is_valid(it)) else { return Ok(seen) };
+    let Some(datacenter) = seen.datacenter.as_ref().filter(|it| it.is_valid()) else { return Ok(seen) };
     if seen.current.cluster.is_none() && !cluster.metadata.annotations.contains_key(annotation::SKIP_IP_CHECK)
     {
         seen.address_holder = address_holder(controller, cluster, datacenter, view).await?;
@@ -100,11 +100,6 @@ pub(super) async fn observe(
     seen.registry = registry::observe(controller, cluster, view).await?;
     seen.cni = cni::observe(&controller.settings, cluster, &seen.current, view).await;
     Ok(seen)
-}
-
-/// CloudStack was found to have what this generation of the datacenter names.
-pub(super) fn is_valid(datacenter: &CloudStackDatacenterConfig) -> bool {
-    datacenter.status.spec_valid && datacenter.status.observed_generation == datacenter.metadata.generation
 }
 
 fn current(cluster: &Cluster, view: &View) -> Result<Current, ObserveError> {

@@ -10,7 +10,6 @@ use capstan_object::{Conditions as _, Key, Object, ObjectMeta, OwnerReference};
 use serde_json::Value;
 
 use super::cni::{self, Pending};
-use super::observe::is_valid;
 use super::{Clusters, CniCall, Settings, compare, registry, rotation};
 use crate::code;
 use crate::generate::{Generated, GeneratedGroup, Manifests, generate};
@@ -100,7 +99,7 @@ pub(super) fn validate_control_plane_ip(round: &mut Round<'_>) -> Flow {
 
 pub(super) fn validate_datacenter(round: &mut Round<'_>) -> Flow {
     let Some(datacenter) = &round.look.seen.datacenter else { return Flow::Stop };
-    if is_valid(datacenter) {
+    if datacenter.is_valid() {
         return Flow::Next;
     }
     let current = datacenter.status.observed_generation == datacenter.metadata.generation;

@@ -87,6 +87,13 @@ wire! {
 /// The Secret of zones in the older form.
 const DEFAULT_CREDENTIALS: &str = "global";
 
+impl CloudStackDatacenterConfig {
+    /// CloudStack was found to have what this generation names.
+    pub fn is_valid(&self) -> bool {
+        self.status.spec_valid && self.status.observed_generation == self.metadata.generation
+    }
+}
+
 impl CloudStackDatacenterConfigSpec {
     /// The zones in the form of today. The user's own form stays in the object.
     pub fn zones(&self) -> Vec<CloudStackAvailabilityZone> {
