@@ -6,14 +6,15 @@ use std::sync::Arc;
 use capstan_capi_core::conditions::shortened;
 use capstan_capi_core::machines::is_to_be_remediated;
 use capstan_capi_core::names::{LOOK_AHEAD, Names, joined};
-use capstan_capi_types::core::{Cluster, Machine, MachinePool, annotation, condition, label, reason};
+use capstan_capi_types::core::{Cluster, MachinePool, label, reason};
 use capstan_controller::{Effect, Look, Note, ObjectRef, Wait};
 use capstan_object::ConditionStatus::{False, True};
-use capstan_object::{Conditions, Object, ObjectMeta, OwnerReference};
+use capstan_object::{Object, ObjectMeta, OwnerReference};
 use capstan_provider_kit::decisions::ready;
 use capstan_provider_kit::{Infrastructure, decide_pool};
 use serde_json::json;
 
+use super::member::{is_ready, is_unwanted};
 use super::{FINALIZER, Member, SimMachinePools, VERSION};
 use crate::template::offered;
 use crate::types::{SimMachine, SimMachineSpec};
@@ -29,16 +30,6 @@ pub(super) fn decide(look: &Looked) -> Decision {
     let keep = owners
         .map(|(pool, cluster)| |look: &Looked, decision: &mut Decision| keep(look, pool, cluster, decision));
     decide_pool(look, Infrastructure::conditions_mut, delete, keep)
-}
-
-/// The Machine's node is ready.
-pub(super) fn is_ready(machine: &Machine) -> bool {
-    machine.status.conditions.is_condition_true(condition::READY)
-}
-
-/// Somebody wants exactly this machine to go: a health check, or a user by annotation.
-pub(super) fn is_unwanted(machine: &Machine) -> bool {
-    is_to_be_remediated(machine) || machine.metadata.annotations.contains_key(annotation::DELETE_MACHINE)
 }
 
 impl Member {

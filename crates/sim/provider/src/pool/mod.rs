@@ -5,6 +5,7 @@
 //! the MachinePool keeps for the SimMachines. A machine is deleted by way of its Machine, so that its node is drained.
 
 mod decide;
+mod member;
 mod observe;
 #[cfg(test)]
 mod tests;
@@ -82,7 +83,7 @@ fn infrastructure_of(pool: &MachinePool) -> Option<Key> {
 /// The pool of a Machine that changed in what the pool reads of it.
 fn pool_of_machine(change: &Change<Machine>, caches: &Caches) -> Vec<Key> {
     let matters = |machine: &Arc<Machine>| {
-        (machine.metadata.is_deleting(), decide::is_ready(machine), decide::is_unwanted(machine))
+        (machine.metadata.is_deleting(), member::is_ready(machine), member::is_unwanted(machine))
     };
     if change.old.as_ref().map(matters) == change.new.as_ref().map(matters) {
         return Vec::new();
