@@ -1,16 +1,33 @@
 //! The halves of a controller: `observe` reads, `decide` decides, and they meet in data only.
+//!
+//! Neither uses the other: not by name, and not by way of third files of the controller's folder. What a folder's `mod.rs`
+//! defines or re-exports as a type is data; a function that it re-exports belongs to the file that has it.
+
+mod paths;
+mod reach;
 
 use anyhow::Result;
 
 use super::{Finding, text};
+use reach::Module;
 
 pub fn check(files: &[String]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
+    let mut modules = Vec::new();
+    let controllers = reach::controllers(files);
     for file in files.iter().filter(|file| file.starts_with("crates/") && file.ends_with(".rs")) {
-        let Some(other) = other_half(file) else { continue };
         let Some(text) = text(file)? else { continue };
-        findings.extend(imports(file, &text, other));
+        if let Some(other) = other_half(file) {
+            findings.extend(imports(file, &text, other));
+        }
+        if controllers
+            .iter()
+            .any(|folder| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
+        {
+            modules.extend(Module::of(file, &text));
+        }
     }
+    findings.extend(reach::circles(&modules.into_iter().collect()));
     Ok(findings)
 }
 
