@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Infrastructure;
 
-pub use capstan_controller::testing::{calls, effects, look, now};
+pub use capstan_controller::testing::{best_efforts, calls, effects, look, now};
 
 /// The object with a deletion timestamp.
 pub fn deleted<T: capstan_object::Object>(mut object: T) -> T {

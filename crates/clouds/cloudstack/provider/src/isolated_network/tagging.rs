@@ -6,7 +6,7 @@ use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::core::{condition, reason};
 use capstan_cloudstack_client::model::Network;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
-use capstan_controller::{Concluded, Look};
+use capstan_controller::{Concluded, Effect, Look};
 use capstan_object::ConditionStatus::True;
 use capstan_object::{Condition, Conditions};
 use jiff::SignedDuration;
@@ -57,5 +57,7 @@ pub(super) fn keep(
         let message = format!("its tags are still missing: {}", failure.error);
         ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     }
-    decision.call(call);
+    // Nothing depends on the tags: the text of the network has said from its first moment on whose it is, and whoever else
+    // comes to the network writes the tags that it lacks.
+    decision.best_effort(Effect::Call(call));
 }
