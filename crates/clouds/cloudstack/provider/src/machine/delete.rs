@@ -105,7 +105,7 @@ fn gone(look: &Look<CloudStackMachines>, decision: &mut Decision) {
             );
             ready(look, decision, False, reason::DELETING, message);
             for call in calls {
-                decision.call(call);
+                decision.best_effort(Effect::Call(call));
             }
             return;
         }
@@ -120,7 +120,7 @@ fn gone(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     if !left.is_empty() {
         ready(look, decision, False, reason::DELETING, "what lets packets in to its port for SSH is closed");
         for call in left {
-            decision.call(call);
+            decision.best_effort(Effect::Call(call));
         }
         return;
     }
@@ -217,7 +217,7 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         Ending::Calls(calls) => {
             ready(look, decision, False, reason::DELETING, "its port for SSH is released");
             for call in calls {
-                decision.call(call);
+                decision.best_effort(Effect::Call(call));
             }
             return;
         }

@@ -3,7 +3,7 @@
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_cloudstack_client::model::{FirewallRule, MachineState, PortForwardingRule, VirtualMachine};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
-use capstan_controller::{Decision, Look};
+use capstan_controller::{Decision, Effect, Look};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, Conditions};
 
@@ -118,7 +118,7 @@ pub(super) fn keep(
         match ending(look, vm) {
             Ending::Calls(calls) => {
                 for call in calls {
-                    decision.call(call);
+                    decision.best_effort(Effect::Call(call));
                 }
             }
             Ending::Wait(_) => {
@@ -191,7 +191,7 @@ fn begin(
     // Before a call is sent: what may come with it is on record, whatever becomes of the reply.
     record.put(&mut decision.object.metadata);
     for call in next {
-        decision.call(call);
+        decision.best_effort(Effect::Call(call));
     }
 }
 

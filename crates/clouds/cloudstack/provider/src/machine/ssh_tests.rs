@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine};
 use capstan_controller::{Concluded, Decision};
 use capstan_object::{Condition, ConditionStatus, Conditions};
+use capstan_provider_kit::testing::best_efforts;
 use serde_json::{Value, json};
 
 use super::decide::decide;
@@ -109,6 +110,7 @@ fn the_port_is_chosen_from_the_rules_that_were_observed() {
         let seen = observed(true, "", Ok(SshRules { rules, before }));
         let decision = decide(&look(provisioned(), seen));
         assert_eq!(calls(&decision), [format!("forward-ssh a1 {port} to v1")], "{says}");
+        assert_eq!(best_efforts(&decision), calls(&decision), "{says}");
     }
 }
 
@@ -229,8 +231,12 @@ fn forwarding_ends_with_what_was_opened_for_it_when_it_is_not_wanted_or_the_mach
     let ssh = |rules| Ok(SshRules { rules, before: Vec::new() });
     let ended = ["close-firewall a1 f", "unforward-ssh a1 to v1"];
     let known = || recorded(false, &["f"], "10.0.0.0/8");
-    assert_eq!(calls(&decide(&look(known(), observed(false, "", ssh(rules()))))), ended);
-    assert_eq!(calls(&decide(&look(deleted(known()), observed(true, "", ssh(rules()))))), ended);
+    for (object, wanted) in [(known(), false), (deleted(known()), true)] {
+        let decision = decide(&look(object, observed(wanted, "", ssh(rules()))));
+        assert_eq!(calls(&decision), ended);
+        assert_eq!(best_efforts(&decision), ended, "each by itself");
+        assert!(!decision.object.metadata.finalizers.is_empty());
+    }
     let mut without_status = known();
     without_status.status.conditions.clear();
     assert_eq!(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_cloudstack_client::VolumeId;
 use capstan_cloudstack_client::model::VirtualMachine;
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
@@ -13,6 +14,7 @@ use capstan_cloudstack_types::v1beta3::{
 };
 use capstan_controller::{Concluded, Decision, Failure, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
+use capstan_provider_kit::testing::best_efforts;
 pub(super) use capstan_provider_kit::testing::{effects as calls, now};
 use capstan_provider_kit::{BootData, BootDataRef};
 use serde::de::DeserializeOwned;
@@ -420,6 +422,16 @@ fn a_machine_that_is_being_expunged_is_looked_at_ever_less_often() {
         look.now = now() + jiff::SignedDuration::from_secs(seconds);
         assert_eq!(decide(&look).look_again, Some(Duration::from_secs(wanted)), "after {seconds} s");
     }
+}
+
+#[test]
+fn disks_that_a_machine_left_are_deleted_each_by_itself_before_the_finalizer_goes() {
+    let left = ["d1", "d2"].map(VolumeId::from).to_vec();
+    let teardown = Some(Ok(Teardown { left, ..Teardown::default() }));
+    let decision = decide(&look(deleted(provisioned()), Seen { teardown, ..seen(Instance::Gone) }));
+    assert_eq!(calls(&decision), ["delete-disk d1", "delete-disk d2"]);
+    assert_eq!(best_efforts(&decision), calls(&decision));
+    assert!(!decision.object.metadata.finalizers.is_empty());
 }
 
 #[test]
