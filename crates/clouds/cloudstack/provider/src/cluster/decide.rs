@@ -47,13 +47,14 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     };
     let wanted = &look.object.spec.failure_domains;
     for domain in wanted.iter().filter(|domain| object_of(look, domain, cluster).is_none()) {
+        // Required: a network passes from a failure domain that goes to one that is there, and goes with it otherwise.
         decision.then(Effect::create(&new_object(look, domain, cluster)));
     }
     let refused = look.seen.domains.iter().find(|object| must_stay(look, object));
     for object in &look.seen.domains {
         let stays = wanted.iter().any(|domain| domain.name == object.spec.name && !corrected(domain, object));
         if !stays && !object.metadata.is_deleting() && !must_stay(look, object) {
-            decision.then(Effect::delete(&**object));
+            decision.best_effort(Effect::delete(&**object));
         }
     }
     record_domains(look, cluster, decision);
@@ -219,7 +220,7 @@ fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     }
     decision.remove_finalizer(CKS_CLUSTER);
     for domain in look.seen.domains.iter().filter(|domain| !domain.metadata.is_deleting()) {
-        decision.then(Effect::delete(&**domain));
+        decision.best_effort(Effect::delete(&**domain));
     }
     match look.seen.domains.first() {
         Some(domain) => {

@@ -14,7 +14,7 @@ use capstan_cloudstack_client::model::KubernetesCluster;
 use capstan_cloudstack_client::{Code, NetworkId, ZoneId};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
-use capstan_controller::{Call, Decision, Look, Outcome};
+use capstan_controller::{Call, Decision, Effect, Look, Outcome};
 use capstan_object::ConditionStatus::{False, True};
 use serde::{Deserialize, Serialize};
 
@@ -240,7 +240,10 @@ pub(super) fn keep(
 pub(super) fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision<CloudStackClusters>) -> bool {
     match &look.seen.mirror {
         Some(Ok(Some(entry))) => {
-            ask(look, decision, vec![MirrorCall::Delete { id: entry.id.to_string() }]);
+            // The failure domains, and with them the keys that it takes, go after the entry.
+            let call = MirrorCall::Delete { id: entry.id.to_string() };
+            report_calls(look, decision, std::slice::from_ref(&call));
+            decision.call(call);
             true
         }
         Some(Err(cause)) => {
@@ -256,16 +259,26 @@ pub(super) fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision<Cl
     }
 }
 
+/// Asks for calls, each by itself: the cluster is ready without its entry.
 fn ask(look: &Look<CloudStackClusters>, decision: &mut Decision<CloudStackClusters>, calls: Vec<MirrorCall>) {
+    report_calls(look, decision, &calls);
+    for call in calls {
+        decision.best_effort(Effect::Call(call));
+    }
+}
+
+/// Says what is asked for, or why it failed.
+fn report_calls(
+    look: &Look<CloudStackClusters>,
+    decision: &mut Decision<CloudStackClusters>,
+    calls: &[MirrorCall],
+) {
     let failure = look.failures.iter().find(|failure| calls.iter().any(|it| it.summary() == failure.effect));
     let message = match failure {
         Some(failure) => failure.error.to_string(),
         None => calls.iter().map(Call::summary).collect::<Vec<_>>().join(", "),
     };
     say(look, decision, ConditionState::new(False, "Mirroring", message));
-    for call in calls {
-        decision.call(call);
-    }
 }
 
 fn say(look: &Look<CloudStackClusters>, decision: &mut Decision<CloudStackClusters>, state: ConditionState) {

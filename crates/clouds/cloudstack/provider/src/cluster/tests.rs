@@ -9,9 +9,11 @@ use capstan_cloudstack_types::v1beta3::{
 };
 use capstan_controller::{Decision, Look};
 use capstan_object::{Condition, Conditions, ObjectMeta};
-use capstan_provider_kit::testing::{effects, now};
+use capstan_provider_kit::testing::{best_efforts, effects, now};
+use serde_json::json;
 
 use super::decide::decide;
+use super::mirror::Member;
 use super::{CloudStackClusters, Seen};
 
 fn object(domains: &[&str]) -> CloudStackCluster {
@@ -56,6 +58,11 @@ fn each_entry_gets_an_object_and_one_without_an_entry_loses_its() {
     let decision = decided(object(&["a", "b"]), seen(vec![domain("a", true), domain("z", true)]));
     let effects = effects(&decision);
     assert_eq!(effects.len(), 2, "{effects:?}");
+    assert_eq!(
+        best_efforts(&decision),
+        effects[1..],
+        "nothing goes before what may take its network over is there"
+    );
     assert!(effects[0].starts_with("create") && effects[0].contains(&names::failure_domain_object("b", "c")));
     assert!(effects[1].starts_with("delete") && effects[1].contains(&names::failure_domain_object("z", "c")));
     let reported: Vec<&str> =
@@ -193,7 +200,37 @@ fn a_failure_domain_whose_network_has_the_endpoint_stays_until_the_cluster_goes(
         going.metadata.deletion_timestamp = Some(now().into());
         let decision = decided(going, Seen { serving, ..seen(domains) });
         assert_eq!(effects(&decision).len(), 2, "{says}: both go with the cluster");
+        assert_eq!(best_efforts(&decision), effects(&decision), "{says}: each by itself");
     }
+}
+
+#[test]
+fn the_entry_in_cloudstacks_list_holds_nothing_up_until_it_has_to_go() {
+    let entry = || {
+        let entry = json!({"id": "k1", "virtualmachines": [{"id": "old"}]});
+        serde_json::from_value(entry).expect("an entry")
+    };
+    let member = |id: &str, control_plane: bool| Member { id: id.to_owned(), control_plane };
+    let mirrored = |mirror| Seen {
+        endpoint: endpoint(),
+        members: vec![member("v1", true), member("v2", false)],
+        mirror: Some(Ok(mirror)),
+        ..seen(vec![domain("a", true)])
+    };
+    let mut asked = object(&["a"]);
+    asked.spec.sync_with_acs = Some(true);
+    let missing = decided(asked.clone(), mirrored(None));
+    assert!(effects(&missing)[0].starts_with("create-mirror "), "{:?}", effects(&missing));
+    assert_eq!(best_efforts(&missing), effects(&missing));
+    let stale = decided(asked.clone(), mirrored(Some(entry())));
+    let changes = ["add-to-mirror k1 [v1]", "add-to-mirror k1 [v2]", "remove-from-mirror k1 [old]"];
+    assert_eq!(effects(&stale), changes);
+    assert_eq!(best_efforts(&stale), changes);
+    asked.metadata.deletion_timestamp = Some(now().into());
+    let going = decided(asked, mirrored(Some(entry())));
+    assert_eq!(effects(&going), ["delete-mirror k1"]);
+    assert_eq!(best_efforts(&going), [""; 0], "failure domains go after it");
+    assert!(!going.object.metadata.finalizers.is_empty());
 }
 
 #[test]
