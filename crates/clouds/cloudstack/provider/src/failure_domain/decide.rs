@@ -199,17 +199,17 @@ fn delete(look: &Look<FailureDomains>, decision: &mut Decision) {
         return waiting(look, decision, reason::DELETING, what);
     }
     for group in look.seen.groups.iter().filter(|group| !group.metadata.is_deleting()) {
-        decision.then(Effect::delete(&**group));
+        decision.best_effort(Effect::delete(&**group));
     }
     let mut passed = None;
     for network in look.seen.networks.iter().filter(|network| !network.metadata.is_deleting()) {
         match look.seen.heirs.get(&network.metadata.uid) {
             Some(heir) => {
-                decision.then(handover(network, heir));
+                decision.best_effort(handover(network, heir));
                 passed = Some((network, heir));
             }
             None => {
-                decision.then(Effect::delete(&**network));
+                decision.best_effort(Effect::delete(&**network));
             }
         }
     }

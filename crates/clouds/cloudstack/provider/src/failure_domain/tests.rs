@@ -8,9 +8,9 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, Vpc,
 };
-use capstan_controller::{Decision, Effect, Look, Patch};
+use capstan_controller::{Decision, Effect, Look, Need, Patch};
 use capstan_object::{Conditions, ObjectMeta, OwnerReference};
-use capstan_provider_kit::testing::{effects, now};
+use capstan_provider_kit::testing::{best_efforts, effects, now};
 use serde_json::json;
 
 use super::decide::decide;
@@ -129,9 +129,18 @@ fn on_deletion_machines_go_first_then_the_network_then_the_finalizer() {
         refused.effects.is_empty() && reported.message.starts_with("E-CS-ENDPOINT-IN-USE"),
         "{reported:?}"
     );
-    let emptied = Seen { networks: vec![own_network(true)], ..seen(None) };
+    let emptied = Seen {
+        groups: vec![Arc::default()],
+        networks: vec![own_network(true), own_network(true)],
+        ..seen(None)
+    };
     let decision = decided(deleted(), emptied);
     assert!(effects(&decision)[0].starts_with("delete") && !decision.object.metadata.finalizers.is_empty());
+    assert_eq!(
+        (effects(&decision).len(), best_efforts(&decision)),
+        (3, effects(&decision)),
+        "each by itself"
+    );
     assert!(decided(deleted(), seen(None)).object.metadata.finalizers.is_empty());
 }
 
@@ -151,6 +160,7 @@ fn a_network_that_another_failure_domain_uses_passes_to_it() {
     let decision = decided(deleted, seen);
     let [planned] = decision.effects.as_slice() else { panic!("{:?}", effects(&decision)) };
     let Effect::Patch { patch: Patch::Merge(change), .. } = &planned.effect else { panic!("a merge") };
+    assert_eq!(planned.need, Need::BestEffort);
     assert_eq!(change["metadata"]["resourceVersion"], "7");
     let owners = change["metadata"]["ownerReferences"].as_array().expect("owners");
     assert_eq!((owners.len(), &owners[0]["uid"]), (1, &json!("bu")));
