@@ -122,14 +122,15 @@ fn set_tags(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, stat
     }
 }
 
-/// Deletes addresses whose claim is gone, and takes back floating IPs of addresses that are deleted.
+/// Each address by itself: deletes those whose claim is gone, and takes back floating IPs of those that are deleted.
+/// An address keeps its finalizer until its floating IP was seen to be gone.
 fn release(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state: &PoolState) {
     let claimed: BTreeSet<&str> = look.seen.claims.iter().map(|claim| claim.metadata.name.as_str()).collect();
     for address in &look.seen.addresses {
         let meta = &address.metadata;
         if !meta.is_deleting() {
             if !claimed.contains(address.spec.claim_ref.name.as_str()) {
-                decision.then(Effect::delete(&**address));
+                decision.best_effort(Effect::delete(&**address));
             }
             continue;
         }
@@ -143,7 +144,7 @@ fn release(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state
                 let left: Vec<&String> =
                     meta.finalizers.iter().filter(|name| *name != finalizer::DELETE_FLOATING_IP).collect();
                 let change = json!({"metadata": {"finalizers": left}});
-                decision.then(Effect::merge_guarded(ObjectRef::to(&**address), meta, change));
+                decision.best_effort(Effect::merge_guarded(ObjectRef::to(&**address), meta, change));
             }
         }
     }
@@ -151,15 +152,16 @@ fn release(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state
 
 fn delete_address(held: &Held, address: &str, decision: &mut Decision) {
     let note = Note::normal("SuccessfulDeleteFloatingIP", "Delete", format!("Deleted floating IP {address}"));
-    decision.then_noting(Effect::Call(PoolCall::DeleteAddress { id: held.id.clone() }), note);
+    decision.best_effort_noting(Effect::Call(PoolCall::DeleteAddress { id: held.id.clone() }), note);
 }
 
-/// Gives claims an address.
+/// Gives claims an address, each by itself.
 fn serve(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state: &PoolState, network: &str) {
     let mut free: VecDeque<&str> = free(look, state).into();
     let mut taken = live(look).count();
     let most = look.object.spec.max_ips.and_then(|most| usize::try_from(most).ok());
     let mut waiting = Vec::new();
+    let mut orders = Vec::new();
     let mut failure = None;
     for claim in look.seen.claims.iter().filter(|claim| !claim.metadata.is_deleting()) {
         let name = &claim.metadata.name;
@@ -170,20 +172,24 @@ fn serve(look: &Look<OpenStackFloatingIPPools>, decision: &mut Decision, state: 
             } else if claim.status.address_ref.name != *name {
                 let status = json!({"addressRef": {"name": name}});
                 let target = ObjectRef::to(&**claim);
-                decision.then(Effect::merge_status_guarded(target, &claim.metadata, &status));
+                decision.best_effort(Effect::merge_status_guarded(target, &claim.metadata, &status));
             }
         } else if let Some(address) = free.pop_front() {
             taken += 1;
             let note = Note::normal("AddressClaimed", "Create", format!("Gave {address} to claim {name}"));
-            decision.then_noting(Effect::create(&ip_address(&look.object, claim, address)), note);
+            decision.best_effort_noting(Effect::create(&ip_address(&look.object, claim, address)), note);
         } else if most.is_some_and(|most| taken >= most) {
             waiting.push(name.clone());
         } else {
             taken += 1;
             let call = create(&look.object, name, network);
             failure = failure.or_else(|| Some(look.failure_of(&call)?.error.to_string()));
-            decision.call(call);
+            orders.push(call);
         }
+    }
+    // Last, and one failure ends them: what the cloud refuses once, such as for a quota, it refuses again.
+    for call in orders {
+        decision.call(call);
     }
     match (failure, waiting.is_empty()) {
         (Some(why), _) => not_ready(look, decision, reason::OPENSTACK_ERROR, why),

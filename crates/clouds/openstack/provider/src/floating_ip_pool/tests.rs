@@ -9,7 +9,7 @@ use capstan_openstack_client::network::FloatingIp;
 use capstan_openstack_types::names::finalizer;
 use capstan_openstack_types::v1alpha1::OpenStackFloatingIPPool;
 use capstan_openstack_types::v1beta2::NetworkStatus;
-use capstan_provider_kit::testing::{deleted, effects, look};
+use capstan_provider_kit::testing::{best_efforts, deleted, effects, look};
 
 use super::decide::decide;
 use super::observe::held;
@@ -127,6 +127,19 @@ fn an_address_is_released_when_its_claim_is_gone_and_its_floating_ip_as_the_poli
     let given = Held { created: false, ..created("f") };
     let kept = decided(pool("Delete"), seen(Vec::new(), released(), &[("1.1.1.1", given)]));
     assert!(effects(&kept)[0].starts_with("patch "), "a given address stays: {:?}", effects(&kept));
+}
+
+#[test]
+fn claims_and_addresses_do_not_wait_for_others_that_fail() {
+    let claims = vec![claim("a", ""), claim("b", ""), claim("c", "")];
+    let released = deleted(address("d", "2.2.2.2"));
+    let addresses = vec![address("c", "3.3.3.3"), address("e", "4.4.4.4"), released];
+    let ips = ["1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4"].map(|ip| (ip, created(ip)));
+    let decision = decided(pool("Delete"), seen(claims, addresses, &ips));
+    let all = effects(&decision);
+    assert_eq!(all.len(), 5, "{all:?}");
+    assert_eq!(all[4], "create-address in n", "for b, last");
+    assert_eq!(best_efforts(&decision), all[..4]);
 }
 
 #[test]
