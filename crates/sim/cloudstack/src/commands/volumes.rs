@@ -47,6 +47,12 @@ pub(super) const COMMANDS: &[Command] = &[
         "user.volume.ResizeVolumeCmd",
         resize,
     ),
+    job(
+        "updateVolume",
+        "id:volume! name deleteprotection:flag customid displayvolume:flag path state storageid:none",
+        "user.volume.UpdateVolumeCmd",
+        update,
+    ),
     sync("deleteVolume", "id:volume!", delete),
     sync("recoverVolume", "id:volume!", recover),
     job("destroyVolume", "id:volume! expunge:flag", "user.volume.DestroyVolumeCmd", destroy),
@@ -136,6 +142,18 @@ impl Cloud {
         Ok(gib << 30)
     }
 
+    /// Refuses to delete a disk that is protected.
+    pub(crate) fn volume_is_unprotected(&self, key: Key<Volume>) -> Result<()> {
+        let row = &self.volumes[key];
+        if !row.protected {
+            return Ok(());
+        }
+        Err(ApiError::invalid(format!(
+            "Volume [id = {}, name = {}] has delete protection enabled and cannot be deleted.",
+            row.uuid, row.name
+        )))
+    }
+
     pub(crate) fn remove_volume(&mut self, key: Key<Volume>) {
         let uuid = self.volumes[key].uuid.clone();
         self.untag(&uuid);
@@ -165,6 +183,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         device: 0,
         attached: None,
         ready: false,
+        protected: false,
         destroyed: false,
     };
     let uuid = cloud.fresh_uuid();
@@ -259,11 +278,26 @@ fn resize(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     Ok(Answer::Job(submission.about_the("Volume", &uuid)))
 }
 
+fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = own(cloud, call)?;
+    let uuid = cloud.volumes[key].uuid.clone();
+    let (name, protected) = (call.filled("name").map(str::to_owned), call.flag("deleteprotection"));
+    let full = call.caller.is_root();
+    let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        let row = &mut cloud.volumes[key];
+        row.name = name.unwrap_or_else(|| row.name.clone());
+        row.protected = protected.unwrap_or(row.protected);
+        Ok(json!({"volume": cloud.show_volume(key, full)}))
+    });
+    Ok(Answer::Job(submission.about_the("Volume", &uuid)))
+}
+
 fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = own(cloud, call)?;
     if cloud.volumes[key].vm.is_some() {
         return Err(ApiError::invalid(ATTACHED));
     }
+    cloud.volume_is_unprotected(key)?;
     cloud.remove_volume(key);
     Ok(Answer::Body(success()))
 }
@@ -276,6 +310,7 @@ fn destroy(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         if cloud.volumes[key].vm.is_some() {
             return Err(ApiError::invalid(ATTACHED));
         }
+        cloud.volume_is_unprotected(key)?;
         if expunge {
             let shown = cloud.show_volume(key, false);
             cloud.remove_volume(key);

@@ -43,6 +43,8 @@ pub(crate) struct Vm {
     pub(crate) floating: Option<std::net::SocketAddrV4>,
     /// A host released its capacity at least once. The server keeps a detail about it, which only root sees.
     pub(crate) capacity_freed: bool,
+    /// It cannot be destroyed.
+    pub(crate) protected: bool,
     pub(crate) running_since: Option<Timestamp>,
     pub(crate) stopped_at: Option<Timestamp>,
 }
@@ -119,6 +121,8 @@ pub(crate) struct Volume {
     pub(crate) device: u64,
     pub(crate) attached: Option<Timestamp>,
     pub(crate) ready: bool,
+    /// It cannot be deleted.
+    pub(crate) protected: bool,
     /// Deleted with its machine. Listed until the storage is cleaned up.
     pub(crate) destroyed: bool,
 }

@@ -95,7 +95,7 @@ impl Cloud {
             "hypervisor": template.hypervisor,
             "affinitygroup": [],
             "isdynamicallyscalable": false,
-            "deleteprotection": false,
+            "deleteprotection": row.protected,
             "ostypeid": os.uuid,
             "osdisplayname": os.name,
             "receivedbytes": 0,
@@ -283,7 +283,7 @@ impl Cloud {
             "destroyed": row.destroyed,
             "quiescevm": false,
             "supportsstoragesnapshot": false,
-            "deleteprotection": false,
+            "deleteprotection": row.protected,
             "tags": self.long_tags(&row.uuid),
             "hasannotations": false,
         }));

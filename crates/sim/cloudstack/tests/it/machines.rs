@@ -121,6 +121,47 @@ async fn an_ordinary_user_may_not_expunge_and_the_machine_runs_on() {
 }
 
 #[tokio::test]
+async fn what_is_protected_is_not_destroyed() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let disk = world.id("listDiskOfferings", "diskoffering", "Small").await;
+    let submitted = world.deploy("alice", &network, "vm1", &[("diskofferingid", &disk)]).await;
+    world.wait("alice", &submitted).await;
+    let vm = submitted.body["id"].as_str().unwrap().to_owned();
+    let disks = [("virtualmachineid", vm.as_str()), ("type", "DATADISK")];
+    let listed = world.get("alice", "listVolumes", &disks).await.body;
+    let volume = listed["volume"][0]["id"].as_str().unwrap().to_owned();
+    let protected = async |command: &str, id: &str, on: &str| {
+        world.get("alice", command, &[("id", id), ("deleteprotection", on)]).await
+    };
+
+    let shown = protected("updateVirtualMachine", &vm, "true").await.body;
+    assert_eq!(shown["virtualmachine"]["deleteprotection"], true);
+    let submitted = world.get("alice", "destroyVirtualMachine", &[("id", &vm)]).await;
+    let end = world.wait("alice", &submitted).await;
+    assert_eq!(end["jobresultcode"], 431, "{end}");
+    let said = end["jobresult"]["errortext"].as_str().unwrap();
+    let expected =
+        format!("Instance [id = {vm}, name = vm1] has delete protection enabled and cannot be deleted.");
+    assert_eq!(said, expected);
+    protected("updateVirtualMachine", &vm, "false").await;
+
+    // A disk that goes along keeps its machine.
+    let submitted = protected("updateVolume", &volume, "true").await;
+    world.wait("alice", &submitted).await;
+    let along = [("id", vm.as_str()), ("volumeids", &volume)];
+    let submitted = world.get("alice", "destroyVirtualMachine", &along).await;
+    assert_eq!(world.wait("alice", &submitted).await["jobresultcode"], 431);
+    world.done("alice", "destroyVirtualMachine", &[("id", &vm)]).await;
+    let refused = world.get("alice", "deleteVolume", &[("id", &volume)]).await;
+    assert_eq!(refused.code(), (431, Some(4350)), "{refused:?}");
+    assert!(refused.text().contains("has delete protection enabled"), "{refused:?}");
+    let submitted = protected("updateVolume", &volume, "false").await;
+    world.wait("alice", &submitted).await;
+    assert_eq!(world.get("alice", "deleteVolume", &[("id", &volume)]).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_stop_waits_for_a_start_but_a_start_does_not_wait_for_a_stop() {
     let world = World::new();
     let network = world.network("alice", "net1").await;

@@ -74,6 +74,7 @@ fn make(cloud: &mut Cloud, call: &Call, request: Request) -> Result<Key<Vm>> {
         booted: false,
         floating: None,
         capacity_freed: false,
+        protected: false,
         running_since: None,
         stopped_at: None,
     };
@@ -104,6 +105,7 @@ fn make(cloud: &mut Cloud, call: &Call, request: Request) -> Result<Key<Vm>> {
             device,
             attached: None,
             ready: false,
+            protected: false,
             destroyed: false,
         };
         let uuid = cloud.fresh_uuid();

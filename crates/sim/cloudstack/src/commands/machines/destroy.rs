@@ -25,6 +25,12 @@ pub(super) fn destroy(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 ..ApiError::denied("Account does not have permission for expunging.")
             }));
         }
+        let is_gone = matches!(cloud.vms[vm].state, VmState::Destroyed | VmState::Expunging);
+        if (!is_gone || expunge)
+            && let Err(refused) = cloud.is_unprotected(vm, &volumes)
+        {
+            return Next::Done(Err(refused));
+        }
         let other = cloud.vms[vm].busy.filter(|other| *other != job);
         if other.is_some_and(|other| cloud.jobs[other].command.name == "destroyVirtualMachine") {
             return Next::Done(Err(ApiError::runtime("Failed to destroy vm with specified vmId")));
@@ -42,6 +48,18 @@ fn nothing() -> Value {
 }
 
 impl Cloud {
+    /// Refuses to destroy a machine that is protected, or that takes a protected disk along.
+    fn is_unprotected(&self, vm: Key<Vm>, volumes: &[Key<Volume>]) -> Result<()> {
+        let row = &self.vms[vm];
+        if row.protected {
+            return Err(ApiError::invalid(format!(
+                "Instance [id = {}, name = {}] has delete protection enabled and cannot be deleted.",
+                row.uuid, row.name
+            )));
+        }
+        volumes.iter().try_for_each(|volume| self.volume_is_unprotected(*volume))
+    }
+
     fn finish_destroy(
         &mut self,
         job: Key<Job>,

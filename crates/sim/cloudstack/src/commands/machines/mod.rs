@@ -61,7 +61,7 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("recoverVirtualMachine", "id:vm!", destroy::recover),
     sync(
         "updateVirtualMachine",
-        "id:vm! name displayname group userdata:long details:map leaseduration:number ostypeid:ostype \
+        "id:vm! name displayname group userdata:long details:map deleteprotection:flag leaseduration:number ostypeid:ostype \
          securitygroupids:none[] userdataid:none",
         update::update,
     ),

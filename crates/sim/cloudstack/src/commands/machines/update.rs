@@ -33,6 +33,9 @@ pub(super) fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         let uuid = cloud.fresh_uuid();
         cloud.vms[vm].group = Some((uuid, name.to_owned()));
     }
+    if let Some(protected) = call.flag("deleteprotection") {
+        cloud.vms[vm].protected = protected;
+    }
     if user_data.is_some() {
         cloud.vms[vm].user_data = user_data;
     }
