@@ -8,6 +8,7 @@ use capstan_hypervisor::Hypervisor;
 use jiff::Timestamp;
 
 use crate::call::{Call, Caller};
+use crate::catalog::Command;
 use crate::complaints::ComplaintLog;
 use crate::error::{ApiError, Result};
 use crate::events::EventLog;
@@ -214,6 +215,21 @@ impl Cloud {
                     || account.project.is_some_and(|project| self.projects[project].owner == caller.account)
             }
         }
+    }
+
+    /// The server has a command: those of a plug-in that is off are unknown to it.
+    pub(crate) fn has(&self, command: &Command) -> bool {
+        self.settings.kubernetes_service_enabled || !command.name.contains("Kubernetes")
+    }
+
+    /// The role of a caller has a command.
+    pub(crate) fn permits(&self, caller: Caller, command: &Command) -> bool {
+        self.has(command) && caller.role >= command.role && self.has_permission(caller, command.name)
+    }
+
+    /// The custom role of a caller, if it has one, has a command.
+    pub(crate) fn has_permission(&self, caller: Caller, command: &str) -> bool {
+        self.accounts[caller.account].permissions.as_ref().is_none_or(|role| role.contains(command))
     }
 
     /// Refuses unless the caller may touch what an account owns.

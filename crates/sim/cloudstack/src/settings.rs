@@ -30,6 +30,8 @@ pub struct Settings {
     pub user_data_max_length: usize,
     /// `enforce.post.requests.and.timestamps`.
     pub enforce_post_and_timestamps: bool,
+    /// `cloud.kubernetes.service.enabled`: without it the server does not know the commands about Kubernetes clusters.
+    pub kubernetes_service_enabled: bool,
     /// Durations of jobs.
     pub timings: Timings,
 }
@@ -47,6 +49,7 @@ impl Default for Settings {
             allow_user_view_destroyed_vm: false,
             user_data_max_length: 32_768,
             enforce_post_and_timestamps: false,
+            kubernetes_service_enabled: true,
             timings: Timings::default(),
         }
     }

@@ -239,6 +239,19 @@ impl Simulator {
         Ok(())
     }
 
+    /// Gives an account a custom role with these commands and no others.
+    pub fn set_role<'a>(
+        &self,
+        account: &str,
+        commands: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), UnknownAccount> {
+        let mut cloud = self.inner.cloud.lock();
+        let found = cloud.accounts.iter_mut().find(|row| row.name == account);
+        let row = found.ok_or_else(|| UnknownAccount(format!("account {account}")))?;
+        row.permissions = Some(commands.into_iter().map(str::to_owned).collect());
+        Ok(())
+    }
+
     pub fn inject(&self, fault: Fault) -> Result<(), UnknownAccount> {
         let mut cloud = self.inner.cloud.lock();
         cloud.advance(self.inner.env.now());

@@ -158,6 +158,7 @@ impl Cloud {
             limits: Limits::default(),
             project: None,
             default,
+            permissions: None,
             may_expunge: None,
             sees_destroyed: None,
         };

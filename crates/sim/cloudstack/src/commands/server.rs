@@ -50,10 +50,10 @@ fn not_simulated(_: &mut Cloud, call: &Call) -> Result<Answer> {
     Err(ApiError::runtime(format!("{} is not simulated", call.command.name)))
 }
 
-fn list_apis(_: &mut Cloud, call: &Call) -> Result<Answer> {
+fn list_apis(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let shown: Vec<Value> = catalog::all()
         .filter(|command| {
-            call.caller.role >= command.role && call.text("name").is_none_or(|name| name == command.name)
+            cloud.permits(call.caller, command) && call.text("name").is_none_or(|name| name == command.name)
         })
         .map(|command| {
             let parameters: Vec<Value> = command
@@ -107,7 +107,7 @@ fn list_capabilities(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         "allowuserexpungerecovervolume": true,
         "allowuserviewalldomainaccounts": false,
         "allowuserforcestopvm": true,
-        "kubernetesserviceenabled": true,
+        "kubernetesserviceenabled": cloud.settings.kubernetes_service_enabled,
         "kubernetesclusterexperimentalfeaturesenabled": false,
         "customhypervisordisplayname": "Custom",
         "defaultuipagesize": 20,

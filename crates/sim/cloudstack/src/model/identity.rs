@@ -1,5 +1,7 @@
 //! Who there is: domains, accounts, users, projects.
 
+use std::collections::BTreeSet;
+
 use super::table::Key;
 
 /// What a role may do; the stock roles carry these names.
@@ -60,6 +62,8 @@ pub(crate) struct Account {
     pub(crate) limits: Limits,
     pub(crate) project: Option<Key<Project>>,
     pub(crate) default: bool,
+    /// Commands of a custom role; without one the account has those of its stock role.
+    pub(crate) permissions: Option<BTreeSet<String>>,
     /// Settings of the account's own, such as `allow.user.expunge.recover.vm`.
     pub(crate) may_expunge: Option<bool>,
     /// `allow.user.view.destroyed.vm` for this account.

@@ -121,6 +121,29 @@ async fn an_ordinary_user_may_not_expunge_and_the_machine_runs_on() {
 }
 
 #[tokio::test]
+async fn whoever_expunges_needs_the_permission_beside_the_setting() {
+    let settings = Settings { allow_user_expunge_recover_vm: true, ..Settings::default() };
+    let world = World::with(settings);
+    let network = world.network("alice", "net1").await;
+    let vm = world.machine("alice", &network, "vm1").await;
+    let role = ["listVirtualMachines", "destroyVirtualMachine", "queryAsyncJobResult", "listCapabilities"];
+    world.simulator.set_role("alice", role).unwrap();
+    // The capability shows the setting alone.
+    let capability = world.get("alice", "listCapabilities", &[]).await.body["capability"].clone();
+    assert_eq!(capability["allowuserexpungerecovervm"], true);
+    assert_eq!(world.get("alice", "expungeVirtualMachine", &[("id", &vm)]).await.code(), (432, Some(9999)));
+    let expunge = [("id", vm.as_str()), ("expunge", "true")];
+    let submitted = world.get("alice", "destroyVirtualMachine", &expunge).await;
+    let end = world.wait("alice", &submitted).await;
+    assert_eq!(end["jobresultcode"], 530, "{end}");
+    assert_eq!(end["jobresult"]["errortext"], "Account does not have permission for expunging.");
+    let listed = world.get("alice", "listVirtualMachines", &[("id", &vm)]).await.body;
+    assert_eq!(listed["virtualmachine"][0]["state"], "Running");
+    world.simulator.set_role("alice", role.into_iter().chain(["expungeVirtualMachine"])).unwrap();
+    world.done("alice", "destroyVirtualMachine", &expunge).await;
+}
+
+#[tokio::test]
 async fn what_is_protected_is_not_destroyed() {
     let world = World::new();
     let network = world.network("alice", "net1").await;
@@ -159,6 +182,16 @@ async fn what_is_protected_is_not_destroyed() {
     let submitted = protected("updateVolume", &volume, "false").await;
     world.wait("alice", &submitted).await;
     assert_eq!(world.get("alice", "deleteVolume", &[("id", &volume)]).await.status, 200);
+}
+
+#[tokio::test]
+async fn commands_of_a_plug_in_that_is_off_are_unknown() {
+    let world = World::with(Settings { kubernetes_service_enabled: false, ..Settings::default() });
+    assert_eq!(world.get("alice", "listKubernetesClusters", &[]).await.status, 401);
+    let capability = world.get("alice", "listCapabilities", &[]).await.body["capability"].clone();
+    assert_eq!(capability["kubernetesserviceenabled"], false);
+    let named = [("name", "createKubernetesCluster")];
+    assert_eq!(world.get("alice", "listApis", &named).await.status, 530);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::own;
-use crate::call::{Answer, Call};
+use crate::call::{Answer, Call, Caller};
 use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
 use crate::jobs::{Job, Next, Submission, success};
@@ -17,7 +17,7 @@ pub(super) fn destroy(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let expunge = call.is("expunge");
     let volumes = call.keys(&cloud.volumes, "volumeids");
     let view = VmView::full(call.caller);
-    let may_expunge = call.caller.is_admin() || cloud.may_expunge(call.caller.account);
+    let may_expunge = cloud.expunges(call.caller);
     let submission = Submission::new(cloud.settings.timings.submit, move |cloud, job| {
         if expunge && !may_expunge {
             return Next::Done(Err(ApiError {
@@ -48,6 +48,12 @@ fn nothing() -> Value {
 }
 
 impl Cloud {
+    /// Whether somebody may expunge machines: the setting and the role both say so.
+    fn expunges(&self, caller: Caller) -> bool {
+        (caller.is_admin() || self.may_expunge(caller.account))
+            && self.has_permission(caller, "expungeVirtualMachine")
+    }
+
     /// Refuses to destroy a machine that is protected, or that takes a protected disk along.
     fn is_unprotected(&self, vm: Key<Vm>, volumes: &[Key<Volume>]) -> Result<()> {
         let row = &self.vms[vm];
@@ -145,7 +151,7 @@ impl Cloud {
 pub(super) fn expunge(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let vm = own(cloud, call)?;
     let uuid = cloud.vms[vm].uuid.clone();
-    let allowed = call.caller.is_admin() || cloud.may_expunge(call.caller.account);
+    let allowed = cloud.expunges(call.caller);
     let wait = cloud.settings.timings.expunge;
     let submission = Submission::new(cloud.settings.timings.submit, move |cloud, job| {
         if !matches!(cloud.vms[vm].state, VmState::Destroyed | VmState::Expunging) {
