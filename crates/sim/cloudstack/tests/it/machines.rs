@@ -92,6 +92,33 @@ async fn names_are_held_until_a_machine_is_expunged() {
 }
 
 #[tokio::test]
+async fn a_name_is_taken_in_all_tiers_of_a_vpc_and_free_elsewhere() {
+    let world = World::new();
+    let zone = world.zone().await;
+    let offering = world.id("listVPCOfferings", "vpcoffering", "Default VPC offering").await;
+    let place = [("zoneid", zone.as_str()), ("vpcofferingid", &offering), ("cidr", "10.9.0.0/16")];
+    let vpc = world.get("alice", "createVPC", &[&[("name", "v")], &place[..]].concat()).await;
+    world.wait("alice", &vpc).await;
+    let vpc = vpc.body["id"].as_str().unwrap().to_owned();
+    let offering = world
+        .id("listNetworkOfferings", "networkoffering", "DefaultIsolatedNetworkOfferingForVpcNetworks")
+        .await;
+    let tier = async |name: &str, gateway: &str| {
+        let place = [("zoneid", zone.as_str()), ("networkofferingid", &offering), ("vpcid", &vpc)];
+        let range = [("name", name), ("gateway", gateway), ("netmask", "255.255.255.0")];
+        let made = world.get("alice", "createNetwork", &[&place[..], &range[..]].concat()).await;
+        made.body["network"]["id"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
+    };
+    let (first, second) = (tier("t1", "10.9.1.1").await, tier("t2", "10.9.2.1").await);
+    world.machine("alice", &first, "vm1").await;
+    let refused = world.deploy("alice", &second, "vm1", &[]).await;
+    assert_eq!(refused.code(), (431, Some(4350)));
+    assert!(refused.text().ends_with("network=t1"), "{refused:?}");
+    let elsewhere = world.network("alice", "net1").await;
+    assert_eq!(world.deploy("alice", &elsewhere, "vm1", &[]).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_network_cannot_go_before_its_machines_are_expunged() {
     let world = World::new();
     let network = world.network("alice", "net1").await;

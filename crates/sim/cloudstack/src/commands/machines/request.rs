@@ -279,14 +279,15 @@ fn read_key_pairs(cloud: &Cloud, call: &Call, owner: Key<Account>) -> Result<Vec
 }
 
 impl Cloud {
-    /// Refuses a name that another machine of the network has, whatever its state.
+    /// Refuses a name that another machine of the network has, or of a tier of its VPC, whatever its state.
     pub(super) fn name_is_free(&self, name: &str, network: Key<Network>) -> Result<()> {
-        let taken =
-            self.vms.iter().any(|vm| vm.name == name && vm.nics.iter().any(|nic| nic.network == network));
-        if !taken {
-            return Ok(());
-        }
-        let row = &self.networks[network];
+        let vpc = self.networks[network].vpc;
+        let reaches = |other: Key<Network>| {
+            other == network || vpc.is_some_and(|vpc| self.networks[other].vpc == Some(vpc))
+        };
+        let mut namesakes = self.vms.iter().filter(|vm| vm.name == name).flat_map(|vm| &vm.nics);
+        let Some(taken) = namesakes.find(|nic| reaches(nic.network)) else { return Ok(()) };
+        let row = &self.networks[taken.network];
         Err(ApiError::invalid(format!(
             "The vm with hostName {name} already exists in the network domain: {}; network={}",
             self.network_domain(row.account),
