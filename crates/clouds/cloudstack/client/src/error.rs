@@ -231,6 +231,16 @@ impl Error {
         }
     }
 
+    /// Whether the command names something by this id that does not exist any more. The code of that is also the code of
+    /// other refusals, such as those of delete protection and of a VPC with tiers, so that the text decides.
+    pub fn is_unknown(&self, id: &str) -> bool {
+        let refusal = self.refusal().filter(|refusal| refusal.code == Code::Parameter);
+        refusal.is_some_and(|refusal| {
+            refusal.text.contains(&format!("Invalid parameter id value={id} "))
+                || refusal.text.starts_with("Unable to find UUID for id [")
+        })
+    }
+
     /// What a caller can make of it.
     pub fn class(&self) -> Class {
         match &*self.kind {

@@ -40,6 +40,9 @@ capstan_controller::codes! {
     DEPLOY = "E-CS-DEPLOY", Cloud,
         "a virtual machine was created but did not start",
         "read CloudStack's error in the message; the machine is removed and created again after a while";
+    DELETE = "E-CS-DELETE", User,
+        "CloudStack refuses to delete a resource of a cluster",
+        "read CloudStack's error in the message: turn delete protection of the resource off, or remove what holds it; it is retried";
     EXPUNGE = "E-CS-EXPUNGE", Cloud,
         "a network cannot be deleted until CloudStack has expunged the virtual machines that were in it",
         "wait for expunge.delay and expunge.interval, or ask an administrator to expunge them";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_cloudstack_client::{Class, Error};
+use capstan_cloudstack_client::{Class, Code as ErrorCode, Error};
 use capstan_controller::{Code, Controller, Decision, ObserveError, Outcome, Wait};
 use capstan_object::Key;
 
@@ -86,6 +86,18 @@ impl From<ObserveError> for CloudError {
     fn from(error: ObserveError) -> Self {
         Self::new(capstan_controller::catalogue::OBSERVE, "ObserveFailed", error.to_string())
     }
+}
+
+/// CloudStack refuses to delete what is there: what it says, and what to do.
+pub(crate) fn kept(error: &Error, secret: &Key) -> Outcome {
+    let Some(refusal) = error.refusal().filter(|refusal| refusal.code == ErrorCode::Parameter) else {
+        return failed(error, secret);
+    };
+    let mend = match refusal.text.contains("delete protection") {
+        true => "turn deleteprotection off in CloudStack, or detach a volume that is to be kept",
+        false => "remove in CloudStack what holds it",
+    };
+    Outcome::failed(code::DELETE, format!("{error}; {mend}"))
 }
 
 /// How a call to the cloud ended that gave no result.

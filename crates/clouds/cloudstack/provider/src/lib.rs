@@ -85,7 +85,8 @@ pub mod annotation {
     pub const USER_DATA_LIMIT: &str = "capstan.dev/user-data-limit";
     /// On CloudStackIsolatedNetworks: what was made for them in CloudStack.
     pub const MADE: &str = "capstan.dev/cloudstack-made";
-    /// On CloudStackIsolatedNetworks: the last deletion of the network that CloudStack refused.
+    /// On CloudStackIsolatedNetworks: the last deletion of the network that CloudStack refused. On CloudStackMachines: that
+    /// of the virtual machine or its data disk. On CloudStackAffinityGroups: that of the group.
     pub const DELETE_REFUSED: &str = "capstan.dev/cloudstack-delete-refused";
     /// On CloudStackMachines: ids of the data disks that the machine was ordered with, separated by commas. CloudStack does
     /// not report them any more once the machine is destroyed.

@@ -70,6 +70,31 @@ fn a_command_that_left_and_was_not_answered_may_have_happened() {
     }
 }
 
+#[test]
+fn only_what_does_not_exist_is_unknown() {
+    let text = |code: u16, text: &str| {
+        let refusal = Refusal { code: Code::from_number(code), cs_code: None, text: text.to_owned() };
+        Error::new("aCommand", Effect::Change, ErrorKind::Refused(refusal))
+    };
+    let unknown = "Unable to execute API command x due to invalid value. Invalid parameter id value=a1 due to incorrect \
+                   long value format, or entity does not exist";
+    let table = [
+        (text(431, unknown), true),
+        (text(431, "Unable to find UUID for id [29] of type [VirtualMachine]"), true),
+        (text(530, unknown), false),
+        (text(431, &unknown.replace("a1", "a11")), false),
+        (text(431, &unknown.replace("parameter id", "parameter volumeids")), false),
+        (
+            text(431, "Instance [id = a1, name = m] has delete protection enabled and cannot be deleted."),
+            false,
+        ),
+        (text(431, "Can't delete VPC v as its used by 1 networks"), false),
+    ];
+    for (error, expected) in table {
+        assert_eq!(error.is_unknown("a1"), expected, "{error}");
+    }
+}
+
 #[tokio::test]
 async fn refusals_are_read_whatever_their_wrapper() {
     let table = [

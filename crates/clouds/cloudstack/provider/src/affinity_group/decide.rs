@@ -25,7 +25,7 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
             }
             Some(Ok(Some(group))) if deleting => {
                 let call = GroupCall::Delete { id: group.id.to_string(), owner: look.seen.owner.clone() };
-                ask(look, &mut decision, reason::DELETING, call);
+                order(look, &mut decision, (reason::DELETING, annotation::DELETE_REFUSED), call);
             }
             Some(Ok(None)) if deleting => {
                 decision.remove_finalizer(FINALIZER);
@@ -42,15 +42,7 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
                 decision.add_finalizer(FINALIZER);
                 let (name, kind) = (look.object.spec.name.clone(), look.object.spec.kind.clone());
                 let call = GroupCall::Create { name, kind, owner: look.seen.owner.clone() };
-                let refused = look.failure_of(&call).map(|failure| failure.error.to_string());
-                match OrderStep::of(&look.object.metadata, annotation::ORDER_REFUSED, refused, look.now) {
-                    OrderStep::Send => ask(look, &mut decision, "Creating", call),
-                    OrderStep::Pause(refused) => {
-                        refused.put(&mut decision.object.metadata, annotation::ORDER_REFUSED);
-                        let message = refused.pause("Creating", look.now, &mut decision);
-                        ready(look, &mut decision, ConditionState::new(False, "Creating", message));
-                    }
-                }
+                order(look, &mut decision, ("Creating", annotation::ORDER_REFUSED), call);
             }
             None if look.object.status.ready => {}
             None => {
@@ -66,6 +58,24 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
 
 fn ready(look: &Look<AffinityGroups>, decision: &mut Decision, verdict: ConditionState) {
     set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+}
+
+/// Asks for a call, unless it was refused a moment ago.
+fn order(
+    look: &Look<AffinityGroups>,
+    decision: &mut Decision,
+    (reason, annotation): (&str, &str),
+    call: GroupCall,
+) {
+    let refused = look.failure_of(&call).map(|failure| failure.error.to_string());
+    match OrderStep::of(&look.object.metadata, annotation, refused, look.now) {
+        OrderStep::Send => ask(look, decision, reason, call),
+        OrderStep::Pause(refused) => {
+            refused.put(&mut decision.object.metadata, annotation);
+            let message = refused.pause(reason, look.now, decision);
+            ready(look, decision, ConditionState::new(False, reason, message));
+        }
+    }
 }
 
 fn ask(look: &Look<AffinityGroups>, decision: &mut Decision, reason: &str, call: GroupCall) {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use capstan_capi_core::{owners, paused};
 use capstan_capi_types::core::{Cluster, condition, label};
-use capstan_cloudstack_client::Code;
 use capstan_cloudstack_client::commands::{
     CreateAffinityGroup, DeleteAffinityGroup, ListAffinityGroups, Owner,
 };
@@ -26,7 +25,7 @@ use capstan_provider_kit::resolution;
 use serde::{Deserialize, Serialize};
 
 use crate::clouds::{Access, Clouds};
-use crate::error::{CloudError, failed};
+use crate::error::{CloudError, failed, kept};
 use crate::failure_domain::cluster_of;
 
 /// The controller of CloudStackAffinityGroups.
@@ -168,8 +167,9 @@ impl Controller for AffinityGroups {
                 let request = DeleteAffinityGroup { id: id.as_str().into(), owner: owner.clone() };
                 match access.client.run(&request).await {
                     // What is not known any more is gone.
-                    Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
-                    done => done.map(drop),
+                    Err(error) if error.is_unknown(id) => Ok(()),
+                    Err(error) => return kept(&error, &access.secret),
+                    Ok(_) => Ok(()),
                 }
             }
         };

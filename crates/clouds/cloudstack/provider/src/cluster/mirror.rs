@@ -321,7 +321,7 @@ pub(super) async fn make(call: &MirrorCall, access: &Access) -> Outcome {
         }
         MirrorCall::Delete { id } => {
             match client.run(&DeleteKubernetesCluster { id: id.as_str().into() }).await {
-                Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
+                Err(error) if error.is_unknown(id) => Ok(()),
                 done => done.map(drop),
             }
         }

@@ -215,6 +215,11 @@ impl NetworkCall {
         }
     }
 
+    /// CloudStack can refuse it for long: it is repeated after a pause.
+    pub(super) fn is_paced(&self) -> bool {
+        !matches!(self, Self::Tag { .. } | Self::Untag { .. } | Self::TagVpc { .. } | Self::UntagVpc { .. })
+    }
+
     /// It makes something that may still appear.
     pub(super) fn makes(&self) -> bool {
         matches!(

@@ -16,6 +16,7 @@ use jiff::SignedDuration;
 use super::claim::{Identity, is_own_address, is_shared, staying};
 use super::decide::{Decision, ask, ready};
 use super::mark::{egress_tag, is_ours, is_tagged};
+use super::refused::ask_paced;
 use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, RULE, routed, vpc};
 use crate::{annotation, balancers, code, leaving};
 
@@ -44,7 +45,7 @@ pub(super) fn delete(
     let Some(network) = &observed.network else {
         let calls = vpc::given_up(look, observed, &made, cluster, false);
         if !calls.is_empty() {
-            return ask(look, decision, reason::DELETING, calls);
+            return ask_paced(look, decision, reason::DELETING, calls);
         }
         decision.remove_finalizer(FINALIZER);
         return;
@@ -60,7 +61,7 @@ pub(super) fn delete(
             None => Vec::new(),
         };
         if !released.is_empty() {
-            return ask(look, decision, reason::DELETING, released);
+            return ask_paced(look, decision, reason::DELETING, released);
         }
         return delete_network(look, observed, id, decision);
     }
@@ -73,7 +74,7 @@ pub(super) fn delete(
         calls.extend(unbalanced(look, observed, cluster));
     }
     if !calls.is_empty() {
-        return ask(look, decision, reason::DELETING, calls);
+        return ask_paced(look, decision, reason::DELETING, calls);
     }
     // Reported while the object exists: its events go with the finalizer.
     let kept = if keep { kept(look, observed) } else { Vec::new() };

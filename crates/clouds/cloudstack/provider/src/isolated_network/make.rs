@@ -2,20 +2,20 @@
 
 use std::net::IpAddr;
 
+use capstan_cloudstack_client::Error;
 use capstan_cloudstack_client::commands::{
     AssociateIpAddress, CreateEgressFirewallRule, CreateFirewallRule, CreateLoadBalancerRule, CreateNetwork,
     CreateTags, CreateVpc, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule,
     DeleteNetwork, DeleteRoutingFirewallRule, DeleteTags, DeleteVpc, DisassociateIpAddress, Owner, TagPair,
 };
 use capstan_cloudstack_client::model::ResourceType;
-use capstan_cloudstack_client::{Code, Error};
 use capstan_controller::Outcome;
 
 use super::observe::Change;
 use super::{NetworkCall, NetworkOrder, RULE, VpcOrder, routed};
 use crate::clouds::Access;
 use crate::code;
-use crate::error::failed;
+use crate::error::{failed, kept};
 
 /// Port that API servers listen on.
 const API_PORT: u16 = 6443;
@@ -84,7 +84,7 @@ async fn create_network(name: &str, order: Option<&NetworkOrder>, access: &Acces
 
 async fn delete_network(network: &str, access: &Access) -> Changed {
     let request = DeleteNetwork { id: network.into(), forced: None };
-    gone(access.client.run(&request).await.map(drop), access)?;
+    gone(access.client.run(&request).await.map(drop), network, access)?;
     Ok(Change::Network(None))
 }
 
@@ -107,7 +107,7 @@ async fn create_vpc(name: &str, order: Option<&VpcOrder>, access: &Access) -> Ch
 }
 
 async fn delete_vpc(vpc: &str, access: &Access) -> Changed {
-    gone(access.client.run(&DeleteVpc { id: vpc.into() }).await.map(drop), access)?;
+    gone(access.client.run(&DeleteVpc { id: vpc.into() }).await.map(drop), vpc, access)?;
     Ok(Change::Vpc(None))
 }
 
@@ -154,7 +154,7 @@ async fn associate(
 
 async fn release(address: &str, access: &Access) -> Changed {
     let done = access.client.run(&DisassociateIpAddress { id: address.into() }).await;
-    gone(done.map(drop), access)?;
+    gone(done.map(drop), address, access)?;
     Ok(Change::NoAddress(address.to_owned()))
 }
 
@@ -183,7 +183,7 @@ async fn balance(
 
 async fn unbalance(rule: &str, access: &Access) -> Changed {
     let done = access.client.run(&DeleteLoadBalancerRule { id: rule.into() }).await;
-    gone(done.map(drop), access)?;
+    gone(done.map(drop), rule, access)?;
     Ok(Change::NoRule(rule.to_owned()))
 }
 
@@ -207,7 +207,7 @@ async fn close(rule: &str, routed: bool, access: &Access) -> Changed {
         true => access.client.run(&DeleteRoutingFirewallRule { id }).await,
         false => access.client.run(&DeleteFirewallRule { id }).await,
     };
-    gone(done.map(drop), access)?;
+    gone(done.map(drop), rule, access)?;
     Ok(Change::NoOpening(rule.to_owned()))
 }
 
@@ -237,7 +237,7 @@ async fn keep_in(rule: &str, routed: bool, access: &Access) -> Changed {
         true => access.client.run(&DeleteRoutingFirewallRule { id }).await,
         false => access.client.run(&DeleteEgressFirewallRule { id }).await,
     };
-    gone(done.map(drop), access)?;
+    gone(done.map(drop), rule, access)?;
     Ok(Change::NoExit(rule.to_owned()))
 }
 
@@ -246,9 +246,9 @@ fn lost(access: &Access) -> impl Fn(Error) -> Outcome {
 }
 
 /// What is not known any more is gone, which is what was wanted.
-fn gone(done: Result<(), Error>, access: &Access) -> Result<(), Outcome> {
+fn gone(done: Result<(), Error>, id: &str, access: &Access) -> Result<(), Outcome> {
     match done {
-        Err(error) if error.code() != Some(Code::Parameter) => Err(failed(&error, &access.secret)),
+        Err(error) if !error.is_unknown(id) => Err(kept(&error, &access.secret)),
         _ => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! Orders for what is on a network, such as addresses, rules and what lets packets in and out, that CloudStack refused. Each
-//! is repeated after a pause of its own, which outlives the process.
+//! Orders for what is on a network, such as addresses, rules and what lets packets in and out, and deletions, that
+//! CloudStack refused. Each is repeated after a pause of its own, which outlives the process.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub(super) fn ask_paced(
     let (mut refusals, mut paused, mut due) = (Refusals::new(), Vec::new(), Vec::new());
     for call in calls {
         let key = call.idempotency_key();
-        let last = before.remove(&key).filter(|_| call.makes());
-        let failure = look.failures.iter().find(|failure| call.makes() && is_of(failure, &call));
+        let last = before.remove(&key).filter(|_| call.is_paced());
+        let failure = look.failures.iter().find(|failure| call.is_paced() && is_of(failure, &call));
         match (last, failure) {
             (Some(last), _) if look.now < last.next(ORDERS) => {
                 paused.push(last.pause(reason, look.now, decision));

@@ -18,7 +18,7 @@ use super::{Answers, Order, forwarding, observe};
 use crate::annotation;
 use crate::clouds::{Access, Clouds};
 use crate::code;
-use crate::error::{CloudError, failed};
+use crate::error::{CloudError, failed, kept};
 
 /// A call to CloudStack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -161,12 +161,16 @@ pub(super) async fn make(
         }
         MachineCall::Destroy { id, expunge, disks } => {
             answers.disks.forget(id);
-            destroy(&id.as_str().into(), *expunge, disks, &access).await
+            match destroy(&id.as_str().into(), *expunge, disks, &access).await {
+                Err(error) => return kept(&error, &access.secret),
+                Ok(()) => Ok(()),
+            }
         }
         MachineCall::DeleteDisk { disk } => match client.call(&DeleteVolume { id: disk.clone() }).await {
             // Not known any more: gone, which is what was wanted.
-            Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
-            done => done.map(drop),
+            Err(error) if error.is_unknown(disk.as_str()) => Ok(()),
+            Err(error) => return kept(&error, &access.secret),
+            Ok(_) => Ok(()),
         },
         MachineCall::Attach { rule, id } => {
             let request = AssignToLoadBalancerRule {
@@ -273,7 +277,8 @@ async fn destroy(
     access.cache.changed(id).await;
     match done {
         // Not known any more: gone, which is what was wanted.
-        Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
-        done => done.map(drop),
+        Err(error) if error.is_unknown(id.as_str()) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Ok(()),
     }
 }

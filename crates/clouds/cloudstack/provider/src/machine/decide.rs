@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::failures::{failed_deployment, failure_of, refused_order};
 use super::reason::{ATTACH_FAILED, ORDER_FAILED};
+use super::refused::{self, Step};
 use super::{
     ATTACHED, CLOUD_REACHABLE, CloudStackMachines, Instance, MachineCall, Namesake, Order, balancer_rule,
     delete, naming, placement, prerequisites, ssh, teardown,
@@ -346,7 +347,10 @@ fn remove_failed(look: &Look<CloudStackMachines>, why: &str, decision: &mut Deci
     let Some(call) = destroy_call(look, id, decision) else {
         return ready(look, decision, False, "DeployFailed", text);
     };
-    let message = failure_of(look, &call).map_or(text, |failure| failure.error.to_string());
+    let message = match refused::step(look, std::slice::from_ref(&call), "DeployFailed", decision) {
+        Step::Pause(message) => return ready(look, decision, False, "DeployFailed", message),
+        Step::Send(before) => before.unwrap_or(text),
+    };
     ready(look, decision, False, "DeployFailed", message.clone());
     decision.then_noting(Effect::Call(call), Note::warning("DeployFailed", "Create", message));
 }
@@ -389,6 +393,7 @@ fn retry_later(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     object.spec.instance_id = None;
     object.metadata.annotations.remove(annotation::DEPLOY_JOB);
     object.metadata.annotations.remove(annotation::MISSING);
+    object.metadata.annotations.remove(annotation::DELETE_REFUSED);
     let ordered = u32::from(naming::was_ordered(&look.object.metadata));
     let next = naming::attempt(&look.object.metadata).saturating_add(ordered);
     // Orders of releases that did not number them were all for one name.

@@ -13,6 +13,7 @@ use capstan_object::{Conditions, ObjectMeta};
 
 use super::decide::{Decision, SOON, destroy_call, not_ours, ready, set_instance_state, taken, waiting};
 use super::failures::{failure_of, refused_order};
+use super::refused::{self, Step};
 use super::ssh::Ending;
 use super::ssh_record::SshRecord;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, balancer_rule, naming, ssh};
@@ -98,11 +99,12 @@ fn gone(look: &Look<CloudStackMachines>, decision: &mut Decision) {
         Some(Ok(teardown)) if !teardown.left.is_empty() => {
             let delete = |disk: &VolumeId| MachineCall::DeleteDisk { disk: disk.clone() };
             let calls: Vec<MachineCall> = teardown.left.iter().map(delete).collect();
-            let failed = calls.iter().find_map(|call| failure_of(look, call));
-            let message = failed.map_or_else(
-                || "the data disk that the virtual machine left is deleted".to_owned(),
-                |failure| failure.error.to_string(),
-            );
+            let before = match refused::step(look, &calls, reason::DELETING, decision) {
+                Step::Pause(message) => return ready(look, decision, False, reason::DELETING, message),
+                Step::Send(before) => before,
+            };
+            let message =
+                before.unwrap_or_else(|| "the data disk that the virtual machine left is deleted".to_owned());
             ready(look, decision, False, reason::DELETING, message);
             for call in calls {
                 decision.best_effort(Effect::Call(call));
@@ -231,7 +233,10 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         let message = cause.map(CloudError::text).unwrap_or_default();
         return ready(look, decision, False, reason::DELETING, message);
     };
-    let message = failure_of(look, &call).map(|failure| failure.error.to_string()).unwrap_or_default();
+    let message = match refused::step(look, std::slice::from_ref(&call), reason::DELETING, decision) {
+        Step::Pause(message) => return ready(look, decision, False, reason::DELETING, message),
+        Step::Send(before) => before.unwrap_or_default(),
+    };
     ready(look, decision, False, reason::DELETING, message);
     let note = Note::normal("Destroyed", "Delete", format!("virtual machine {} is destroyed", vm.id));
     decision.then_noting(Effect::Call(call), note);

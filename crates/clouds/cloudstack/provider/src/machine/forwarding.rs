@@ -5,7 +5,7 @@ use capstan_cloudstack_client::commands::{
     ListFirewallRules, ListLoadBalancerRules, ListPortForwardingRules,
 };
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, PortForwardingRule};
-use capstan_cloudstack_client::{Code, Error, FirewallRuleId, VirtualMachineId};
+use capstan_cloudstack_client::{Error, FirewallRuleId, VirtualMachineId};
 use tokio::time::Instant;
 
 use super::recent::Recent;
@@ -170,9 +170,9 @@ async fn changed<T>(
 }
 
 /// What is not known any more is gone, which is what was wanted.
-fn gone(done: Result<(), Error>) -> Result<(), Error> {
+fn gone(done: Result<(), Error>, id: &str) -> Result<(), Error> {
     match done {
-        Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
+        Err(error) if error.is_unknown(id) => Ok(()),
         done => done,
     }
 }
@@ -249,7 +249,7 @@ pub(super) async fn close(
     recent: &Recent<AddressRules>,
 ) -> Result<(), Error> {
     let request = DeleteFirewallRule { id: rule.into() };
-    let done = async { gone(access.client.run(&request).await.map(drop)) };
+    let done = async { gone(access.client.run(&request).await.map(drop), rule) };
     changed(address, recent, done, |known, ()| {
         known.openings.iter_mut().for_each(|openings| openings.retain(|known| known.id.as_str() != rule));
     })
@@ -264,7 +264,7 @@ pub(super) async fn end(
     recent: &Recent<AddressRules>,
 ) -> Result<(), Error> {
     let request = DeletePortForwardingRule { id: rule.into() };
-    let done = async { gone(access.client.run(&request).await.map(drop)) };
+    let done = async { gone(access.client.run(&request).await.map(drop), rule) };
     changed(address, recent, done, |known, ()| {
         known.forwarded.retain(|known| known.id.as_str() != rule);
         // What came with it went with it.

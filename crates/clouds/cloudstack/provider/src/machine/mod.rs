@@ -29,6 +29,7 @@ mod preflight;
 mod prerequisites;
 mod reason;
 mod recent;
+mod refused;
 mod resolve;
 mod ssh;
 mod ssh_record;

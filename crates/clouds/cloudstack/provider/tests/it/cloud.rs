@@ -88,6 +88,17 @@ impl Cloud {
         Client::new(Arc::new(endpoint.expect("a URL").with_clock(self.clock())), Arc::new(keys))
     }
 
+    /// Has the operator carry a command out, by the simulator's own API.
+    pub async fn operate(&self, form: &str) -> Result<(), String> {
+        let request = Request::post("/sim/call").body(Bytes::copy_from_slice(form.as_bytes()));
+        let request = request.map_err(|error| error.to_string())?;
+        let response = self.simulator.call(request).await.map_err(|lost| lost.to_string())?;
+        match response.status().is_success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(response.body()).into_owned()),
+        }
+    }
+
     /// The address that manifests are to name as endpoint.
     pub fn endpoint(&self) -> Option<IpAddr> {
         *self.endpoint.lock().expect("the endpoint")

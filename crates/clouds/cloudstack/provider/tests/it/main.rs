@@ -17,6 +17,7 @@ mod manifests;
 mod nics;
 mod orders;
 mod outlook;
+mod protected;
 mod quota;
 mod removal;
 mod routed;

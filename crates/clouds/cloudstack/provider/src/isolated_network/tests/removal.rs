@@ -205,3 +205,27 @@ fn a_network_of_our_own_goes_unless_another_cluster_uses_it() {
     let decision = decide(&look(deleted, cluster(), ObservedNetwork::default()));
     assert!(decision.object.metadata.finalizers.is_empty(), "what is gone lets go");
 }
+
+#[test]
+fn a_vpc_that_cannot_be_deleted_holds_the_object_and_is_tried_after_a_pause() {
+    let mut deleted = object();
+    deleted.metadata.deletion_timestamp = Some(now().into());
+    Made { vpc: Some("v1".to_owned()), ..Made::default() }.put(&mut deleted.metadata);
+    let vpc = || Some(read(json!({"id": "v1", "name": "v", "cidr": "10.1.0.0/16"})));
+    let observed = || ObservedNetwork { vpc: vpc(), ..ObservedNetwork::default() };
+    let mut refused = look(deleted, cluster(), observed());
+    assert_eq!(calls(&decide(&refused)), ["delete-vpc v1"]);
+    let error =
+        capstan_controller::Error { code: crate::code::DELETE, message: "used by 1 networks".to_owned() };
+    let effect = "delete-vpc v1".to_owned();
+    refused.failures.push(Failure { effect, call: None, error, since: now(), attempts: 1 });
+    let pausing = decide(&refused);
+    assert!(pausing.effects.is_empty() && !pausing.object.metadata.finalizers.is_empty());
+    assert_eq!(pausing.look_again, Some(std::time::Duration::from_secs(30)));
+    let ready = pausing.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert!(ready.message.starts_with("E-CS-DELETE: used by 1 networks; next try at"));
+    let mut due = look(pausing.object, cluster(), observed());
+    assert!(decide(&due).effects.is_empty());
+    due.now = now() + jiff::SignedDuration::from_secs(30);
+    assert_eq!(calls(&decide(&due)), ["delete-vpc v1"]);
+}
