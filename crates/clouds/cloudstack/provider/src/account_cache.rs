@@ -28,6 +28,9 @@ pub(crate) const JUST_NOW: Duration = Duration::from_secs(10);
 /// Maximum age of the cached capabilities of an account.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
+/// CloudStack's words for an account that may not expunge machines.
+pub(crate) const EXPUNGE_REFUSED: &str = "does not have permission for expunging";
+
 /// A machine as it was when it was listed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineSnapshot {
@@ -59,6 +62,11 @@ impl Cached {
         let listed = self.listed.filter(|at| at.elapsed() < most)?;
         Some(MachineSnapshot { machine: None, age: listed.elapsed() })
     }
+}
+
+/// The account may destroy machines and not expunge them. The machine runs on then.
+pub(crate) fn may_not_expunge(error: &Error) -> bool {
+    error.refusal().is_some_and(|refusal| refusal.text.contains(EXPUNGE_REFUSED))
 }
 
 impl AccountCache {
@@ -236,7 +244,13 @@ impl AccountCache {
         cached.listed = None;
     }
 
-    /// Whether users of the account may expunge machines, or only destroy them.
+    /// CloudStack refused to expunge a machine: the setting allows it, and the role does not.
+    pub(crate) async fn expunge_refused(&self) {
+        self.0.lock().await.may_expunge = Some((Instant::now(), false));
+    }
+
+    /// Whether users of the account may expunge machines, or only destroy them. The capability shows the setting and not
+    /// the permission for `expungeVirtualMachine`, which is needed too: a refusal shows that.
     pub(crate) async fn may_expunge(&self, client: &Client) -> Result<bool, Error> {
         let mut cached = self.0.lock().await;
         if let Some((_, may)) = cached.may_expunge.filter(|(at, _)| at.elapsed() <= REMEMBERED) {

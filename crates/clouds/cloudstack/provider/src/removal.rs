@@ -8,6 +8,7 @@ use capstan_cloudstack_client::{Client, Error};
 use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
 use capstan_provider_kit::Secret;
 
+use crate::account_cache::may_not_expunge;
 use crate::clouds::{Clouds, secret_of};
 use crate::error::CloudError;
 use crate::survey::{Leftover, LeftoverKind, Thing};
@@ -52,7 +53,7 @@ impl Clouds {
         let (client, owner) = self.open(domain, keys).await?;
         let key = secret_of(&domain.acs_endpoint);
         let explain = |error: Error| CloudError::of(&error, &key);
-        let expunge = client.call(&ListCapabilities {}).await.map_err(explain)?.allowuserexpungerecovervm;
+        let mut expunge = client.call(&ListCapabilities {}).await.map_err(explain)?.allowuserexpungerecovervm;
         let mut removed = Removed::default();
         for machine in &wanted.machines {
             if !marked.machines.contains(machine) {
@@ -61,8 +62,15 @@ impl Clouds {
                 removed.keep(machine, "its user data is not from Cluster API: it has another owner");
             } else {
                 let id = machine.id.as_str().into();
-                let request = DestroyVirtualMachine { id, expunge: Some(expunge), volumeids: Vec::new() };
-                match client.run(&request).await {
+                let mut request = DestroyVirtualMachine { id, expunge: Some(expunge), volumeids: Vec::new() };
+                let mut done = client.run(&request).await;
+                // The role lacks what the setting allows.
+                if expunge && done.as_ref().is_err_and(may_not_expunge) {
+                    expunge = false;
+                    request.expunge = Some(false);
+                    done = client.run(&request).await;
+                }
+                match done {
                     Ok(_) => removed.machines += 1,
                     Err(error) => removed.keep(machine, explain(error).message),
                 }

@@ -150,7 +150,7 @@ fn expunging(look: &Look<IsolatedNetworks>, machine: &str, decision: &mut Decisi
     let message = format!(
         "{}: CloudStack expunges the virtual machines of the network {when}, and keeps the network until then (the last is \
          {machine}, destroyed at {last:.0}; expunge.delay and up to expunge.interval follow); an administrator can expunge \
-         them at once, or set allow.user.expunge.recover.vm for the account",
+         them at once, or set allow.user.expunge.recover.vm for the account, whose role needs expungeVirtualMachine too",
         code::EXPUNGE
     );
     let waited = Duration::try_from(look.now.duration_since(last)).unwrap_or_default();

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Answers, Order, forwarding, observe};
+use crate::account_cache::may_not_expunge;
 use crate::annotation;
 use crate::clouds::{Access, Clouds};
 use crate::code;
@@ -278,7 +279,12 @@ async fn destroy(
     match done {
         // Not known any more: gone, which is what was wanted.
         Err(error) if error.is_unknown(id.as_str()) => Ok(()),
-        Err(error) => Err(error),
+        Err(error) => {
+            if expunge && may_not_expunge(&error) {
+                access.cache.expunge_refused().await;
+            }
+            Err(error)
+        }
         Ok(_) => Ok(()),
     }
 }

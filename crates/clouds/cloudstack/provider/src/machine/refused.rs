@@ -7,6 +7,7 @@ use capstan_provider_kit::retry::{FailedTry, OrderStep};
 use super::decide::{Decision, SOON};
 use super::failures::failure_of;
 use super::{CloudStackMachines, MachineCall};
+use crate::account_cache::EXPUNGE_REFUSED;
 use crate::{annotation, code};
 
 /// What is done about deletions.
@@ -46,10 +47,14 @@ pub(super) fn step(
     }
 }
 
-/// Why CloudStack refused a deletion. A server that cannot be asked refuses nothing.
+/// Why CloudStack refused a deletion. A server that cannot be asked refuses nothing, and one that may not be expunged is
+/// destroyed instead.
 fn refusal(look: &Look<CloudStackMachines>, call: &MachineCall) -> Option<String> {
     let error = &failure_of(look, call)?.error;
-    [code::DELETE, code::FAILED, code::PERMISSION].contains(&error.code).then(|| error.to_string())
+    let destroys = matches!(call, MachineCall::Destroy { expunge: false, .. });
+    let is_refusal = [code::DELETE, code::FAILED, code::PERMISSION].contains(&error.code);
+    let passed = destroys && error.message.contains(EXPUNGE_REFUSED);
+    (is_refusal && !passed).then(|| error.to_string())
 }
 
 #[cfg(test)]
@@ -111,9 +116,11 @@ mod tests {
 
     #[test]
     fn only_a_refusal_pauses() {
+        let no_expunge = "internal error (530): Account does not have permission for expunging.";
         let rows = [
             ("the server cannot be asked", code::UNREACHABLE, "no answer", false, true),
-            ("it fails", code::FAILED, "internal error", false, false),
+            ("it may not be expunged", code::FAILED, no_expunge, true, false),
+            ("it is destroyed and not expunged", code::FAILED, no_expunge, false, true),
         ];
         for (says, code, message, expunge, sent) in rows {
             let mut look = leaving(provisioned(), vm("Running"), Teardown { expunge, ..Teardown::default() });
