@@ -52,6 +52,9 @@ capstan_controller::codes! {
     ACL = "E-CS-ACL", User,
         "the access list of a VPC tier blocks traffic that a cluster needs",
         "add rules that allow what the message names to the access list, or replace the list of the tier";
+    KUBERNETES_SERVICE = "E-CS-CKS", User,
+        "syncWithACS is set and the Kubernetes service of CloudStack is off",
+        "remove syncWithACS from the CloudStackCluster, or ask an administrator to set cloud.kubernetes.service.enabled and restart the management server";
     ENDPOINT = "E-CS-ENDPOINT", User,
         "the endpoint of the cluster does not fit its network",
         "set spec.controlPlaneEndpoint.host of the CloudStackCluster as described in the message";

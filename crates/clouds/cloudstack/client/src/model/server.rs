@@ -18,6 +18,9 @@ pub struct Capability {
     /// Ordinary users see destroyed machines.
     #[serde(default, deserialize_with = "loose::truth")]
     pub allowuserviewdestroyedvm: bool,
+    /// The Kubernetes service is on: without it the server does not know its commands.
+    #[serde(default, deserialize_with = "loose::truth")]
+    pub kubernetesserviceenabled: bool,
     /// Ordinary users may make projects.
     #[serde(default, deserialize_with = "loose::truth")]
     pub allowusercreateprojects: bool,

@@ -4,22 +4,24 @@
 //! asked only when something changed. A cluster is ready without its entry.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_cloudstack_client::commands::{
     AddVirtualMachinesToKubernetesCluster, CreateKubernetesCluster, DeleteKubernetesCluster,
-    ListKubernetesClusters, Owner, RemoveVirtualMachinesFromKubernetesCluster,
+    ListCapabilities, ListKubernetesClusters, Owner, RemoveVirtualMachinesFromKubernetesCluster,
 };
 use capstan_cloudstack_client::model::KubernetesCluster;
-use capstan_cloudstack_client::{Code, NetworkId, ZoneId};
+use capstan_cloudstack_client::{Class, Code, Error, NetworkId, ZoneId};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
-use capstan_controller::{Call, Decision, Effect, Look, Outcome};
+use capstan_controller::{Call, Decision, Effect, Look, Outcome, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use serde::{Deserialize, Serialize};
 
 use super::CloudStackClusters;
 use crate::clouds::Access;
+use crate::code;
 use crate::error::{CloudError, failed};
 
 /// Whether the entry is as it should be.
@@ -27,6 +29,8 @@ pub(crate) const MIRRORED: &str = "MirroredInCloudStack";
 /// What the entry was last given: its id, and the ids of its machines.
 const RECORD: &str = "capstan.dev/cloudstack-mirror";
 const EXTERNAL: &str = "ExternalManaged";
+/// Time until a list that cannot be asked is asked again.
+const BARRED: Duration = Duration::from_secs(600);
 
 /// A machine of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,7 +168,7 @@ pub(super) async fn find(
     let mut found = match access.client.list(&question).await {
         Ok(found) => found,
         Err(error) if by_id && error.code() == Some(Code::Parameter) => Vec::new(),
-        Err(error) => return Err(access.explain(&error)),
+        Err(error) => return Err(explain(&error, access).await),
     };
     if by_id {
         return Ok(found.pop());
@@ -176,6 +180,25 @@ pub(super) async fn find(
     }
     // Of several that were left behind by others none is ours for certain.
     Ok(if found.len() == 1 { found.pop() } else { None })
+}
+
+/// What an error means. A server without the Kubernetes service does not know its commands, and answers as to wrong keys.
+async fn explain(error: &Error, access: &Access) -> CloudError {
+    if error.class() == Class::Credentials
+        && let Ok(capability) = access.client.call(&ListCapabilities {}).await
+        && !capability.kubernetesserviceenabled
+    {
+        let message = "the Kubernetes service of CloudStack is off, so that the cluster is not in its list: remove syncWithACS \
+                       from the CloudStackCluster, or ask an administrator to set cloud.kubernetes.service.enabled and \
+                       restart the management server";
+        return CloudError::new(code::KUBERNETES_SERVICE, "KubernetesServiceOff", message);
+    }
+    access.explain(error)
+}
+
+/// The list cannot be asked until somebody changes the server or the role.
+fn is_barred(cause: &CloudError) -> bool {
+    [code::KUBERNETES_SERVICE, code::PERMISSION].contains(&cause.code)
 }
 
 /// Keeps the entry as the machines are.
@@ -190,7 +213,12 @@ pub(super) fn keep(
     let entry = match &look.seen.mirror {
         None => return,
         Some(Err(cause)) => {
-            cause.wait(decision);
+            if is_barred(cause) {
+                decision.wait(Wait::on(cause.reason, cause.message.as_str()).code(cause.code));
+                decision.again_in(BARRED);
+            } else {
+                cause.wait(decision);
+            }
             return say(look, decision, ConditionState::new(False, cause.reason, cause.text()));
         }
         Some(Ok(entry)) => entry,
@@ -245,6 +273,11 @@ pub(super) fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision<Cl
             report_calls(look, decision, std::slice::from_ref(&call));
             decision.call(call);
             true
+        }
+        // There is none on record, and whoever may not look cannot have made one since.
+        Some(Err(cause)) if is_barred(cause) && Record::of(&look.object).id.is_empty() => {
+            say(look, decision, ConditionState::new(False, cause.reason, cause.text()));
+            false
         }
         Some(Err(cause)) => {
             cause.wait(decision);

@@ -15,6 +15,8 @@ use serde_json::json;
 use super::decide::decide;
 use super::mirror::Member;
 use super::{CloudStackClusters, Seen};
+use crate::code;
+use crate::error::CloudError;
 
 fn object(domains: &[&str]) -> CloudStackCluster {
     let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "c") };
@@ -256,4 +258,23 @@ fn on_deletion_machines_go_first_then_failure_domains_then_the_finalizer() {
     assert!(effects(&decision)[0].starts_with("delete"));
     assert!(!decision.object.metadata.finalizers.is_empty());
     assert!(decided(deleted(), seen(Vec::new())).object.metadata.finalizers.is_empty());
+}
+
+#[test]
+fn a_list_that_cannot_be_asked_holds_a_cluster_only_if_its_entry_is_on_record() {
+    let rows = [
+        ("the service is off, and no entry was made", code::KUBERNETES_SERVICE, "", false),
+        ("the role may not ask, and no entry was made", code::PERMISSION, "", false),
+        ("nobody answers", code::UNREACHABLE, "", true),
+        ("the service is off, and there is an entry", code::KUBERNETES_SERVICE, "k1", true),
+        ("the role may not ask, and there is an entry", code::PERMISSION, "k1", true),
+    ];
+    for (says, code, entry, held) in rows {
+        let mut object = object(&["a"]);
+        object.metadata.deletion_timestamp = Some(now().into());
+        object.status.cloud_stack_cluster_id = entry.to_owned();
+        let mirror = Some(Err(CloudError::new(code, "Refused", "no")));
+        let decision = decided(object, Seen { mirror, ..seen(vec![domain("a", true)]) });
+        assert_eq!(effects(&decision).is_empty(), held, "{says}: the failure domain has the keys");
+    }
 }

@@ -316,3 +316,50 @@ fn a_cluster_is_shown_in_cloudstacks_own_list_with_its_machines() {
     ];
     goes_well(&Script { bare: true, change: Some(mirrored), ..Script::of(&acts) }.expunging_soon());
 }
+
+/// What the condition about the entry says.
+fn mirror_says(world: &World<'_>, parts: &[&str]) -> Result<(), Violation> {
+    let cluster = cluster(world)?;
+    let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let said = conditions.iter().find(|one| one["type"] == "MirroredInCloudStack").map(Value::to_string);
+    let said = said.unwrap_or_default();
+    match parts.iter().find(|part| !said.contains(**part)) {
+        Some(part) => Err(wrong(format!("{part:?} is not in {said}"))),
+        None => Ok(()),
+    }
+}
+
+fn the_plug_in_is_off<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        mirror_says(world, &["E-CS-CKS", "cloud.kubernetes.service.enabled", "syncWithACS"])?;
+        says(&cluster(world)?, &["True"])
+    })
+}
+
+#[test]
+fn a_cluster_comes_and_goes_though_the_kubernetes_service_of_cloudstack_is_off() {
+    let acts = [Create, Check(the_plug_in_is_off), Delete];
+    let story = Script { bare: true, change: Some(mirrored), ..Script::of(&acts) };
+    let mut story = story.expunging_soon();
+    story.settings.kubernetes_service_enabled = false;
+    goes_well(&story);
+}
+
+fn the_role_has_no_entries<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let text = include_str!("../../../../../../docs/cloudstack.md");
+        let words = text.split(|character: char| !character.is_ascii_alphanumeric());
+        let role = words.filter(|command| !command.contains("Kubernetes"));
+        cloud.simulator.set_role("capstan", role).map_err(failed)
+    })
+}
+
+fn the_permission_is_named<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move { mirror_says(world, &["E-CS-PERMISSION", "listKubernetesClusters"]) })
+}
+
+#[test]
+fn a_cluster_comes_and_goes_though_its_role_may_not_see_the_list() {
+    let acts = [Check(the_role_has_no_entries), Create, Check(the_permission_is_named), Delete];
+    goes_well(&Script { bare: true, change: Some(mirrored), ..Script::of(&acts) }.expunging_soon());
+}
