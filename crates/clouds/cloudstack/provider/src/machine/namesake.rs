@@ -1,8 +1,8 @@
 //! A virtual machine that has the name of an order and is not on record.
 
 use capstan_cloudstack_client::commands::{GetVirtualMachineUserData, ListVirtualMachines};
-use capstan_cloudstack_client::model::VirtualMachine;
-use capstan_cloudstack_client::{Error, JobId, VirtualMachineId};
+use capstan_cloudstack_client::model::{Nic, VirtualMachine};
+use capstan_cloudstack_client::{Error, JobId, NetworkId, VirtualMachineId};
 
 use super::resolve::Sign;
 use crate::clouds::Access;
@@ -29,8 +29,15 @@ pub enum Namesake {
     },
 }
 
-/// Looks for a machine by its name, and identifies it by its sign.
-pub(super) async fn look_up(name: &str, sign: &Sign, access: &Access) -> Result<Namesake, Error> {
+/// Looks for a machine by its name, and identifies it by its sign. Others count only in the networks that it was ordered
+/// in: names are unique in a network, and which others CloudStack compares depends on a setting that users do not see. A name
+/// that it refuses for their sake is like one that nobody sees.
+pub(super) async fn look_up(
+    name: &str,
+    sign: &Sign,
+    networks: &[NetworkId],
+    access: &Access,
+) -> Result<Namesake, Error> {
     let question = ListVirtualMachines {
         name: Some(name.to_owned()),
         scope: access.scope(),
@@ -39,7 +46,7 @@ pub(super) async fn look_up(name: &str, sign: &Sign, access: &Access) -> Result<
     let found = access.client.list(&question).await?;
     let mut another = Namesake::Nobody;
     // Look-ups by name find every name that contains it.
-    for VirtualMachine { id, jobid, displayname, .. } in
+    for VirtualMachine { id, jobid, displayname, nic, .. } in
         found.into_iter().filter(|machine| machine.name.as_deref() == Some(name))
     {
         let question = GetVirtualMachineUserData { virtualmachineid: id.clone() };
@@ -49,8 +56,45 @@ pub(super) async fn look_up(name: &str, sign: &Sign, access: &Access) -> Result<
             access.cache.changed(&id).await;
             return Ok(Namesake::Ours { id, job: jobid });
         }
+        if !shares(&nic, networks) {
+            continue;
+        }
         let certain = sign.certain && !matches!(another, Namesake::Another { certain: false, .. });
         another = Namesake::Another { id, certain };
     }
     Ok(another)
+}
+
+/// A machine is in one of these networks, as far as is known.
+fn shares(nics: &[Nic], networks: &[NetworkId]) -> bool {
+    let is_in = |nic: &Nic| nic.networkid.as_ref().is_none_or(|id| networks.contains(id));
+    networks.is_empty() || nics.is_empty() || nics.iter().any(is_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_elsewhere_is_no_namesake() {
+        let nics = |networks: &[Option<&str>]| -> Vec<Nic> {
+            let nic = |network: &Option<&str>| json!({"id": "c1", "networkid": network});
+            let nics = networks.iter().map(|id| serde_json::from_value(nic(id)).expect("a NIC"));
+            nics.collect()
+        };
+        let rows: [(&str, &[Option<&str>], &[&str], bool); 6] = [
+            ("in its network", &[Some("n1")], &["n1"], true),
+            ("in another", &[Some("n2")], &["n1"], false),
+            ("in both", &[Some("n2"), Some("n1")], &["n1"], true),
+            ("in one of its networks", &[Some("n2")], &["n1", "n2"], true),
+            ("nobody knows where", &[], &["n1"], true),
+            ("nobody knows where it was ordered", &[Some("n2")], &[], true),
+        ];
+        for (says, held, networks, expected) in rows {
+            let networks: Vec<NetworkId> = networks.iter().map(|id| (*id).into()).collect();
+            assert_eq!(shares(&nics(held), &networks), expected, "{says}");
+        }
+    }
 }

@@ -166,7 +166,8 @@ async fn namesake(
     view: &View,
 ) -> Result<Result<Namesake, CloudError>, ObserveError> {
     let sign = Sign::of(order, object, view).await?;
-    let found = namesake::look_up(&naming::current(&object.metadata), &sign, access).await;
+    let networks = order.map(Order::network_ids).unwrap_or_default();
+    let found = namesake::look_up(&naming::current(&object.metadata), &sign, &networks, access).await;
     Ok(found.map_err(|error| access.explain(&error)))
 }
 

@@ -105,6 +105,11 @@ fn user_data_limit(infrastructure: Option<&CloudStackCluster>) -> usize {
 }
 
 impl Order {
+    /// Ids of its networks.
+    pub(super) fn network_ids(&self) -> Vec<NetworkId> {
+        self.networks.iter().map(|interface| interface.id.clone()).collect()
+    }
+
     /// The order of an object's machine, or why there can be none; `None` if what it is chosen from was not observed.
     pub(super) fn of(object: &CloudStackMachine, seen: &Seen) -> Option<Result<Self, CloudError>> {
         let (machine, cluster, domain) =

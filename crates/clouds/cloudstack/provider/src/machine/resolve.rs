@@ -31,7 +31,8 @@ pub(super) async fn resolve(
     match &intent.call {
         MachineCall::Deploy { name, order, .. } => {
             let sign = Sign::of(order.as_deref(), object, view).await?;
-            let found = namesake::look_up(name, &sign, &access).await.map_err(lost)?;
+            let networks = order.as_deref().map(Order::network_ids).unwrap_or_default();
+            let found = namesake::look_up(name, &sign, &networks, &access).await.map_err(lost)?;
             if let Namesake::Ours { id, job } = found {
                 return Ok(Resolution::Happened(json!({"id": id, "job": job})));
             }

@@ -26,13 +26,13 @@ fn missing() -> Violation {
 
 /// The range of a network, and the VPC with an access list that it is a tier of.
 #[derive(Default)]
-struct Range<'a> {
-    gateway: Option<&'a str>,
-    tier_of: Option<&'a Vpc>,
+pub struct Range<'a> {
+    pub gateway: Option<&'a str>,
+    pub tier_of: Option<&'a Vpc>,
 }
 
 /// Somebody makes a network of an offering.
-async fn network(
+pub async fn network(
     cloud: &Cloud,
     account: &str,
     (name, offering): (&str, &str),

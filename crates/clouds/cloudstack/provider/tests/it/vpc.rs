@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use capstan_cloudstack_client::AclId;
 use capstan_cloudstack_client::commands::{
-    ListLoadBalancerRules, ListNetworkAclLists, ListNetworkAcls, ListNetworks, ListPublicIpAddresses,
-    ListVpcs,
+    DeployVirtualMachine, ListLoadBalancerRules, ListNetworkAclLists, ListNetworkAcls, ListNetworks,
+    ListPublicIpAddresses, ListVirtualMachines, ListVpcs,
 };
 use capstan_cloudstack_client::model::Vpc;
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
-use crate::sites::{VPC, a_tier_is_there, in_a_vpc};
+use crate::sites::{Range, VPC, a_tier_is_there, in_a_vpc, network};
 use crate::stories::first;
 use crate::story::Act::{Check, Create, Delete, During, ScaleWorkers};
 use crate::story::CheckResult;
@@ -295,4 +295,61 @@ fn one_vpc_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a
             other => Err(wrong(format!("VPCs {other:?}"))),
         }
     })
+}
+
+/// Somebody's machine in another tier of the VPC takes the name of a worker before that is ordered.
+fn its_name_is_taken_in_another_tier<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let fault = CloudFault::Error {
+            command: "deployVirtualMachine".to_owned(),
+            code: 431,
+            text: "no".to_owned(),
+            times: Some(1),
+        };
+        cloud.simulator.inject(fault).map_err(failed)?;
+        world.pass(Duration::from_secs(20)).await?;
+        let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+        let refused = machines.iter().find(|machine| machine["spec"]["instanceID"].is_null());
+        let name = refused.and_then(|machine| machine["metadata"]["name"].as_str());
+        let name = name.ok_or_else(|| wrong(format!("no machine waits: {machines:?}")))?;
+        let vpcs = vpcs(cloud).await?;
+        let range = Range { gateway: Some("10.30.8.1"), tier_of: vpcs.first() };
+        let tier =
+            network(cloud, "capstan", ("beside", "DefaultIsolatedNetworkOfferingForVpcNetworks"), range);
+        let tier = tier.await?;
+        let tenant = cloud.client("capstan");
+        let vms = tenant.list(&ListVirtualMachines::default()).await.map_err(failed)?;
+        let like = vms.first().ok_or_else(|| wrong("no machine"))?;
+        let parts = (like.zoneid.clone(), like.serviceofferingid.clone(), like.templateid.clone());
+        let (Some(zone), Some(offering), Some(template)) = parts else { return Err(wrong("half a machine")) };
+        let mut request = DeployVirtualMachine::new(zone, offering, template);
+        (request.name, request.networkids, request.startvm) =
+            (Some(name.to_owned()), vec![tier], Some(false));
+        request.displayname = Some("somebody's".to_owned());
+        tenant.run(&request).await.map(drop).map_err(failed)
+    })
+}
+
+/// The worker has another name than its object.
+fn it_got_another_name<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let vms = cloud.client("capstan").list(&ListVirtualMachines::default()).await.map_err(failed)?;
+        let names: Vec<_> = vms.iter().filter_map(|vm| vm.name.as_deref()).collect();
+        match names.iter().any(|name| name.ends_with("-r1")) {
+            true => Ok(()),
+            false => Err(wrong(format!("machines {names:?}"))),
+        }
+    })
+}
+
+#[test]
+fn a_name_that_is_taken_in_another_tier_of_the_vpc_is_passed_over() {
+    let acts = [
+        Check(a_tier_is_there),
+        Create,
+        During(its_name_is_taken_in_another_tier),
+        ScaleWorkers(2),
+        Check(it_got_another_name),
+    ];
+    goes_well(&Script { bare: true, ..Script::of(&acts) }.expunging_soon());
 }
