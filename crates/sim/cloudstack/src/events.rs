@@ -18,8 +18,8 @@ pub(crate) struct LogEntry {
     /// Number of the entry, never reused.
     pub(crate) number: u64,
     pub(crate) at: Timestamp,
-    /// In whose log it is. That an order was scheduled is in the log of the owner of its resource; that it began and ended is
-    /// in the log of the account that gave it.
+    /// In whose log it is. That an order was scheduled is, for most commands, in the log of the owner of its resource; that it
+    /// began and ended is in the log of the account that gave it.
     pub(crate) account: Key<Account>,
     pub(crate) user: Key<User>,
     pub(crate) kind: &'static str,
@@ -109,9 +109,25 @@ const CREATED: [&str; 5] = [
     "createVPC",
 ];
 
+/// Commands that name whoever calls as the owner of what they are about: the owner's log shows nothing of an
+/// administrator's call, not even that it was scheduled.
+const OF_THE_CALLER: [&str; 8] = [
+    "createFirewallRule",
+    "createEgressFirewallRule",
+    "createPortForwardingRule",
+    "createNetworkACL",
+    "updateNetworkACLItem",
+    "deleteNetworkACL",
+    "deleteNetworkACLList",
+    "replaceNetworkACLList",
+];
+
 impl Cloud {
-    /// The account whose resources a call is about: that an administrator's call is scheduled shows in the tenant's log.
+    /// The account whose log shows that a call was scheduled: that of what the call is about, for most commands.
     pub(crate) fn concerned(&self, call: &Call) -> Key<Account> {
+        if OF_THE_CALLER.contains(&call.command.name) {
+            return call.caller.account;
+        }
         let owner = |kind: &str, id: &str| match kind {
             "lb" => self.lb_rules.find(id).map(|key| self.lb_rules[key].account),
             "firewall" => self.firewall_rules.find(id).map(|key| self.firewall_rules[key].account),
@@ -119,8 +135,6 @@ impl Cloud {
             "ip" => self.ips.find(id).and_then(|key| self.ips[key].held.as_ref().map(|held| held.account)),
             "network" => self.networks.find(id).map(|key| self.networks[key].account),
             "vpc" => self.vpcs.find(id).map(|key| self.vpcs[key].account),
-            "acl" => self.acls.find(id).and_then(|key| self.owner_of_acl(key)),
-            "aclrule" => self.acl_rules.find(id).and_then(|key| self.owner_of_acl(self.acl_rules[key].acl)),
             "vm" => self.vms.find(id).map(|key| self.vms[key].account),
             "volume" => self.volumes.find(id).map(|key| self.volumes[key].account),
             _ => None,

@@ -28,6 +28,8 @@ pub struct Settings {
     pub allow_user_view_destroyed_vm: bool,
     /// `vm.userdata.max.length`, in characters of base64.
     pub user_data_max_length: usize,
+    /// `vpc.max.networks`.
+    pub vpc_max_networks: usize,
     /// `enforce.post.requests.and.timestamps`.
     pub enforce_post_and_timestamps: bool,
     /// `cloud.kubernetes.service.enabled`: without it the server does not know the commands about Kubernetes clusters.
@@ -48,6 +50,7 @@ impl Default for Settings {
             allow_user_expunge_recover_vm: false,
             allow_user_view_destroyed_vm: false,
             user_data_max_length: 32_768,
+            vpc_max_networks: 3,
             enforce_post_and_timestamps: false,
             kubernetes_service_enabled: true,
             timings: Timings::default(),

@@ -8,7 +8,6 @@ use crate::catalog::Command;
 use crate::cloud::Cloud;
 use crate::error::{ApiError, Result};
 use crate::jobs::{Submission, success};
-use crate::model::identity::Account;
 use crate::model::network::{Acl, AclRule};
 use crate::model::table::Key;
 
@@ -73,11 +72,6 @@ impl Cloud {
             shown["fordisplay"] = true.into();
         }
         shown
-    }
-
-    /// The account that a list is of; none if it is everybody's.
-    pub(crate) fn owner_of_acl(&self, acl: Key<Acl>) -> Option<Key<Account>> {
-        self.acls[acl].vpc.map(|vpc| self.vpcs[vpc].account)
     }
 
     /// Whether a caller is shown a list.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::load_balancers::port;
+use super::load_balancers::{opens, port};
 use super::{job, sync};
 use crate::call::{Answer, Call};
 use crate::catalog::Command;
@@ -21,7 +21,7 @@ pub(super) const COMMANDS: &[Command] = &[
     job(
         "createPortForwardingRule",
         "ipaddressid:ip! protocol! publicport:number! privateport:number! publicendport:number privateendport:number \
-         virtualmachineid:vm! networkid:network openfirewall:flag",
+         virtualmachineid:vm! networkid:network openfirewall:flag cidrlist:long",
         "user.firewall.CreatePortForwardingRuleCmd",
         create,
     ),
@@ -71,7 +71,16 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     };
     cloud.allow(call.caller, account)?;
     cloud.tier_fits(ip, network)?;
+    cloud.is_conserved(ip, network, "PortForwarding")?;
     cloud.allow(call.caller, cloud.vms[vm].account)?;
+    let cidrs: Vec<String> = call
+        .filled("cidrlist")
+        .map(|list| list.split(',').map(|one| one.trim().to_owned()).collect())
+        .unwrap_or_default();
+    if let Some(bad) = cidrs.iter().find(|cidr| cidr.parse::<ipnet::Ipv4Net>().is_err()) {
+        return Err(ApiError::invalid(format!("The given source CIDR [{bad}] is invalid.")));
+    }
+    opens(call, vpc.is_some())?;
     let range = |start: &str, end: &str| -> Result<Ports> {
         let first = call.number(start).unwrap_or(-1);
         Ok(Ports { start: port(first)?, end: port(call.number(end).unwrap_or(first))? })
@@ -87,14 +96,13 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             "Unable to create port forwarding rule; the instance is not in the network",
         ));
     }
-    let it = PortForwarding { account, ip, network, vm, protocol: protocol.clone(), public, private };
+    let it = PortForwarding { account, ip, network, vm, protocol: protocol.clone(), public, private, cidrs };
     let uuid = cloud.fresh_uuid();
     let key = cloud.forwardings.insert(uuid.clone(), cloud.now, it);
     if vpc.is_some() {
         cloud.bind_tier(ip, network);
     }
-    // Tiers have access lists in place of firewalls.
-    if call.flag("openfirewall").unwrap_or(vpc.is_none()) && vpc.is_none() {
+    if opens(call, vpc.is_some())? {
         cloud.open_firewall(ip, &protocol, public, OpenedFor::PortForwarding(key));
     }
     let full = call.caller.is_root();

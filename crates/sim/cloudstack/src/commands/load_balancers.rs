@@ -11,6 +11,7 @@ use crate::jobs::{Submission, success};
 use crate::model::compute::{Vm, VmState};
 use crate::model::identity::RoleType;
 use crate::model::network::{FirewallRule, LbRule, Network, OpenedFor, Ports, PublicIp};
+use crate::model::place::GuestType;
 use crate::model::table::Key;
 use crate::render::VmView;
 
@@ -81,6 +82,16 @@ pub(super) fn port(value: i64) -> Result<u16> {
     u16::try_from(value).map_err(|_| ApiError::invalid(format!("publicPort is an invalid value: {value}")))
 }
 
+/// Whether a rule comes with one that opens the firewall. Tiers have access lists in place of firewalls.
+pub(super) fn opens(call: &Call, in_vpc: bool) -> Result<bool> {
+    match call.flag("openfirewall") {
+        Some(true) if in_vpc => {
+            Err(ApiError::invalid("Can't have openFirewall=true when IP address belongs to VPC"))
+        }
+        asked => Ok(asked.unwrap_or(!in_vpc)),
+    }
+}
+
 fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let Some(ip) = call.key(&cloud.ips, "publicipid") else {
         return Err(ApiError::invalid(
@@ -101,6 +112,8 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         )));
     };
     cloud.tier_fits(ip, network).map_err(ApiError::wrapped)?;
+    cloud.is_conserved(ip, network, "Lb").map_err(ApiError::wrapped)?;
+    let opens = opens(call, vpc.is_some()).map_err(ApiError::wrapped)?;
     let protocol = call.filled("protocol").map(str::to_lowercase);
     if let Some(protocol) = protocol.as_deref() {
         if !PROTOCOLS.contains(&protocol) {
@@ -147,7 +160,7 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let uuid = cloud.fresh_uuid();
     let key = cloud.lb_rules.insert(uuid.clone(), cloud.now, it);
     let firewall = cloud.network_offerings[cloud.networks[network].offering].offers("Firewall");
-    if call.flag("openfirewall").unwrap_or(true) && firewall {
+    if opens && firewall {
         cloud.open_firewall(ip, "tcp", ports, OpenedFor::LoadBalancer(key));
     }
     let full = call.caller.is_root();
@@ -176,6 +189,33 @@ impl Cloud {
             return Err(ApiError::invalid("LB service is not supported in the network"));
         }
         Ok(())
+    }
+
+    /// Refuses a second service on an address of a network whose offering does not conserve addresses.
+    pub(super) fn is_conserved(
+        &self,
+        ip: Key<PublicIp>,
+        network: Key<Network>,
+        service: &'static str,
+    ) -> Result<()> {
+        let offering = self.offering_of(network);
+        if offering.conserve_mode || offering.guest_type != GuestType::Isolated || offering.provided_by("Nsx")
+        {
+            return Ok(());
+        }
+        let held = self.ips[ip].held.as_ref();
+        let services = [
+            (held.is_some_and(|held| held.source_nat), "SourceNat"),
+            (self.lb_rules.iter().any(|rule| rule.ip == ip), "Lb"),
+            (self.forwardings.iter().any(|rule| rule.ip == ip), "PortForwarding"),
+        ];
+        match services.into_iter().find(|(is, used)| *is && *used != service) {
+            Some((_, used)) => Err(ApiError::invalid(format!(
+                "The IP {} is already used as {used} rather than {service}",
+                self.ips[ip].address
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// An address of a VPC belongs to the tier of its rules.

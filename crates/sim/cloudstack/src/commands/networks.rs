@@ -231,6 +231,9 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     if vpc.is_none() && kind.for_vpc {
         return Err(ApiError::invalid("Network offering can be used for VPC networks only"));
     }
+    if let Some(refused) = vpc.and_then(|vpc| cloud.refuses_tier(vpc, offering)) {
+        return Err(refused);
+    }
     let (cidr, gateway) = cloud.addresses_of_new_network(call, zone, offering)?;
     if let (Some(vpc), Some(cidr)) = (vpc, cidr) {
         let row = &cloud.vpcs[vpc];
@@ -292,6 +295,24 @@ impl Cloud {
             return Err(refused());
         }
         Ok((Some(cidr), Some(gateway)))
+    }
+
+    /// Why a VPC takes no further tier of an offering: it has as many as it may have, or its load balancers are another
+    /// offering's.
+    fn refuses_tier(&self, vpc: Key<Vpc>, offering: Key<NetworkOffering>) -> Option<ApiError> {
+        let tiers = || self.networks.iter().filter(|network| !network.removed && network.vpc == Some(vpc));
+        if tiers().count() >= self.settings.vpc_max_networks {
+            return Some(ApiError::internal(4250));
+        }
+        let balances = |offering: Key<NetworkOffering>| {
+            let offering = &self.network_offerings[offering];
+            offering.offers("Lb") && !offering.internal_lb
+        };
+        let other = tiers()
+            .find(|tier| tier.offering != offering && balances(tier.offering) && balances(offering))?;
+        let vpc = &self.vpcs[vpc].name;
+        let text = format!("Public LB service is already supported by network {} in VPC {vpc}", other.name);
+        Some(ApiError::invalid(text))
     }
 
     /// What a tier's offering has and its VPC has not.

@@ -125,6 +125,8 @@ pub(crate) struct PortForwarding {
     pub(crate) protocol: String,
     pub(crate) public: Ports,
     pub(crate) private: Ports,
+    /// Who may connect; everybody if empty. In force on addresses of VPCs only.
+    pub(crate) cidrs: Vec<String>,
 }
 
 pub(crate) struct Vpc {

@@ -328,7 +328,7 @@ impl Cloud {
             "ipaddressid": ip.uuid,
             "ipaddress": ip.address.to_string(),
             "state": "Active",
-            "cidrlist": "",
+            "cidrlist": row.cidrs.join(","),
             "tags": self.short_tags(&row.uuid),
             "networkid": self.networks[row.network].uuid,
         }));

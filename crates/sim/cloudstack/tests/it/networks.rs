@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{Answer, World};
 
 #[tokio::test]
 async fn the_first_address_of_a_network_is_its_source_nat_and_stays() {
@@ -222,4 +222,157 @@ async fn the_log_shows_rules_lists_and_vpcs_from_their_creation_to_their_end() {
     let expected: Vec<String> = kinds.iter().flat_map(|(kind, created)| all(kind, *created)).collect();
     let names: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(logged(&world, "alice", &names).await, expected);
+}
+
+/// A VPC of alice's, by its id.
+async fn vpc(world: &World) -> String {
+    let zone = world.zone().await;
+    let offering = world.id("listVPCOfferings", "vpcoffering", "Default VPC offering").await;
+    let place = [("zoneid", zone.as_str()), ("vpcofferingid", &offering), ("cidr", "10.9.0.0/16")];
+    let made = world.get("alice", "createVPC", &[&[("name", "v")], &place[..]].concat()).await;
+    world.wait("alice", &made).await;
+    made.body["id"].as_str().unwrap().to_owned()
+}
+
+/// A tier of a VPC that lets everything pass, or the refusal.
+async fn tier(world: &World, vpc: &str, offering: &str, gateway: &str) -> Answer {
+    let (zone, offering) =
+        (world.zone().await, world.id("listNetworkOfferings", "networkoffering", offering).await);
+    let range = [("gateway", gateway), ("netmask", "255.255.255.0"), ("vpcid", vpc)];
+    let place = [("name", gateway), ("zoneid", &zone), ("networkofferingid", &offering)];
+    world.get("alice", "createNetwork", &[&place[..], &range].concat()).await
+}
+
+const TIERS: &str = "DefaultIsolatedNetworkOfferingForVpcNetworks";
+
+#[tokio::test]
+async fn what_an_administrator_opens_or_changes_in_a_list_shows_in_no_log_but_their_own() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let ip = world.get("alice", "associateIpAddress", &[("networkid", &network)]).await;
+    world.wait("alice", &ip).await;
+    let vpc = vpc(&world).await;
+    let list = world.get("alice", "createNetworkACLList", &[("name", "l"), ("vpcid", &vpc)]).await;
+    world.wait("alice", &list).await;
+    let before = newest(&world, "alice").await;
+    let ip = ip.body["id"].as_str().unwrap();
+    let rule = [("ipaddressid", ip), ("protocol", "tcp"), ("startport", "6443")];
+    let opened = world.get("admin", "createFirewallRule", &rule).await;
+    world.wait("admin", &opened).await;
+    let list = list.body["id"].as_str().unwrap();
+    let item = world.get("admin", "createNetworkACL", &[("aclid", list), ("protocol", "all")]).await;
+    world.wait("admin", &item).await;
+    let item = item.body["id"].as_str().unwrap();
+    world.done("admin", "updateNetworkACLItem", &[("id", item), ("action", "deny")]).await;
+    world.done("admin", "deleteNetworkACL", &[("id", item)]).await;
+    assert_eq!(newest(&world, "alice").await, before);
+    world.done("admin", "deleteFirewallRule", &[("id", opened.body["id"].as_str().unwrap())]).await;
+    let closed = newest(&world, "alice").await.pop();
+    assert_eq!(closed, Some(("FIREWALL.CLOSE".to_owned(), "Scheduled".to_owned())));
+}
+
+#[tokio::test]
+async fn rules_on_an_address_of_a_vpc_open_no_firewall_and_say_themselves_who_may_connect() {
+    let world = World::new();
+    let vpc = vpc(&world).await;
+    let network =
+        tier(&world, &vpc, TIERS, "10.9.1.1").await.body["network"]["id"].as_str().unwrap().to_owned();
+    let vm = world.machine("alice", &network, "vm1").await;
+    let ip = world.get("alice", "associateIpAddress", &[("vpcid", &vpc)]).await;
+    world.wait("alice", &ip).await;
+    let ip = ip.body["id"].as_str().unwrap();
+    let forward = [
+        ("ipaddressid", ip),
+        ("networkid", &network),
+        ("virtualmachineid", &vm),
+        ("protocol", "tcp"),
+        ("publicport", "2222"),
+        ("privateport", "22"),
+        ("cidrlist", "10.0.0.0/8,192.0.2.0/24"),
+    ];
+    let balance = [
+        ("publicipid", ip),
+        ("networkid", &network),
+        ("name", "api"),
+        ("algorithm", "roundrobin"),
+        ("publicport", "6443"),
+        ("privateport", "6443"),
+    ];
+    let open = [("openfirewall", "true")];
+    for (command, rule, exception) in
+        [("createPortForwardingRule", &forward[..], 4350), ("createLoadBalancerRule", &balance[..], 9999)]
+    {
+        let refused = world.get("alice", command, &[rule, &open].concat()).await;
+        assert_eq!(refused.code(), (431, Some(exception)));
+        assert_eq!(refused.text(), "Can't have openFirewall=true when IP address belongs to VPC");
+    }
+    let made = world.done("alice", "createPortForwardingRule", &forward).await;
+    assert_eq!(made["portforwardingrule"]["cidrlist"], "10.0.0.0/8,192.0.2.0/24");
+    assert_eq!(world.get("alice", "listFirewallRules", &[]).await.body, json!({}));
+    let wrong =
+        [&forward[..3], &[("protocol", "tcp"), ("publicport", "2223"), ("privateport", "22")]].concat();
+    let refused =
+        world.get("alice", "createPortForwardingRule", &[&wrong[..], &[("cidrlist", "no")]].concat()).await;
+    assert_eq!(
+        (refused.code(), refused.text()),
+        ((431, Some(4350)), "The given source CIDR [no] is invalid.")
+    );
+}
+
+#[tokio::test]
+async fn a_vpc_takes_three_tiers_and_public_load_balancers_of_one_offering() {
+    let world = World::new();
+    let vpc = vpc(&world).await;
+    let services = [
+        ("name", "other"),
+        ("displaytext", "other"),
+        ("guestiptype", "Isolated"),
+        ("traffictype", "GUEST"),
+        ("forvpc", "true"),
+        ("supportedservices", "Dhcp,SourceNat,Lb,NetworkACL"),
+        ("enable", "true"),
+    ];
+    let other = world.get("admin", "createNetworkOffering", &services).await;
+    assert_eq!(other.status, 200, "{}", other.text());
+    assert_eq!(tier(&world, &vpc, TIERS, "10.9.1.1").await.status, 200);
+    let refused = tier(&world, &vpc, "other", "10.9.2.1").await;
+    let text = "Public LB service is already supported by network 10.9.1.1 in VPC v";
+    assert_eq!((refused.code(), refused.text()), ((431, Some(4350)), text));
+    for gateway in ["10.9.2.1", "10.9.3.1"] {
+        assert_eq!(tier(&world, &vpc, TIERS, gateway).await.status, 200);
+    }
+    let fourth = tier(&world, &vpc, TIERS, "10.9.4.1").await;
+    assert_eq!(fourth.code(), (530, Some(4250)));
+    assert!(fourth.text().starts_with("Internal error"), "{}", fourth.text());
+}
+
+#[tokio::test]
+async fn an_address_has_one_service_where_the_offering_does_not_conserve_addresses() {
+    let world = World::new();
+    let services = [
+        ("name", "separate"),
+        ("displaytext", "separate"),
+        ("guestiptype", "Isolated"),
+        ("traffictype", "GUEST"),
+        ("supportedservices", "Dhcp,SourceNat,Lb,Firewall,PortForwarding"),
+        ("conservemode", "false"),
+        ("enable", "true"),
+    ];
+    assert_eq!(world.get("admin", "createNetworkOffering", &services).await.status, 200);
+    let (zone, offering) =
+        (world.zone().await, world.id("listNetworkOfferings", "networkoffering", "separate").await);
+    let place = [("name", "n"), ("zoneid", zone.as_str()), ("networkofferingid", &offering)];
+    let network = world.get("alice", "createNetwork", &place).await.body["network"]["id"].clone();
+    let network = network.as_str().unwrap();
+    let mut codes = Vec::new();
+    for _ in 0..2 {
+        let ip = world.get("alice", "associateIpAddress", &[("networkid", network)]).await;
+        world.wait("alice", &ip).await;
+        let on = [("publicipid", ip.body["id"].as_str().unwrap()), ("networkid", network), ("name", "api")];
+        let ports = [("algorithm", "roundrobin"), ("publicport", "6443"), ("privateport", "6443")];
+        codes.push(world.get("alice", "createLoadBalancerRule", &[&on[..], &ports].concat()).await);
+    }
+    assert_eq!(codes[0].code(), (431, Some(9999)));
+    assert!(codes[0].text().ends_with("is already used as SourceNat rather than Lb"), "{}", codes[0].text());
+    assert_eq!(codes[1].status, 200);
 }
