@@ -42,6 +42,8 @@ pub struct CreatePortForwardingRule {
     pub networkid: Option<NetworkId>,
     /// False: do not let everybody through the firewall.
     pub openfirewall: Option<bool>,
+    /// Who may connect, on an address of a VPC; everybody if empty.
+    pub cidrlist: Vec<String>,
 }
 
 /// Forwards them no longer.

@@ -63,6 +63,12 @@ pub enum MachineCall {
         /// Let everybody in.
         #[serde(default)]
         open: bool,
+        /// The network, where the address is a VPC's. Tiers have no firewall: the rule says itself who may connect.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<String>,
+        /// Sources that the rule of a tier admits; everybody if empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cidrs: Vec<String>,
     },
     /// Have none lead there.
     Unforward {
@@ -196,9 +202,10 @@ pub(super) async fn make(
                 done => done.map(drop),
             }
         }
-        MachineCall::Forward { address, id, port, open } => {
+        MachineCall::Forward { address, id, port, open, tier, cidrs } => {
             let Some(port) = port else { return incomplete(call) };
-            forwarding::forward((address, *port), id, *open, &access, rules).await
+            let admitted = forwarding::Admitted { open: *open, tier: tier.as_deref(), cidrs };
+            forwarding::forward((address, *port), id, admitted, &access, rules).await
         }
         MachineCall::Unforward { address, rule, .. } => {
             let Some(rule) = rule else { return incomplete(call) };

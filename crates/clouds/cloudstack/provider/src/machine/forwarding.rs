@@ -1,5 +1,7 @@
 //! Rules on the public address of a machine's network, as far as SSH needs them: observed, and changed one by one.
 
+use std::collections::BTreeSet;
+
 use capstan_cloudstack_client::commands::{
     CreateFirewallRule, CreatePortForwardingRule, DeleteFirewallRule, DeletePortForwardingRule,
     ListFirewallRules, ListLoadBalancerRules, ListPortForwardingRules,
@@ -177,11 +179,29 @@ fn gone(done: Result<(), Error>, id: &str) -> Result<(), Error> {
     }
 }
 
+/// Who a forwarding rule lets in.
+#[derive(Clone, Copy)]
+pub(super) struct Admitted<'a> {
+    /// Everybody, by a firewall rule that comes with it.
+    pub open: bool,
+    /// The network, where the address is a VPC's.
+    pub tier: Option<&'a str>,
+    /// Sources, on a tier; everybody if empty.
+    pub cidrs: &'a [String],
+}
+
+/// The rule of a tier admits these and nobody else.
+pub(super) fn admits(rule: &PortForwardingRule, sources: &[String]) -> bool {
+    let list = rule.cidrlist.as_deref().filter(|list| !list.trim().is_empty()).unwrap_or(EVERYBODY);
+    let held: BTreeSet<&str> = list.split([',', ' ']).filter(|cidr| !cidr.is_empty()).collect();
+    held == sources.iter().map(String::as_str).collect()
+}
+
 /// Forwards a port to a machine's SSH. CloudStack refuses a port that is taken.
 pub(super) async fn forward(
     (address, port): (&str, u16),
     machine: &str,
-    open: bool,
+    Admitted { open, tier, cidrs }: Admitted<'_>,
     access: &Access,
     recent: &Recent<AddressRules>,
 ) -> Result<(), Error> {
@@ -193,8 +213,9 @@ pub(super) async fn forward(
         privateport: SSH,
         privateendport: None,
         virtualmachineid: machine.into(),
-        networkid: None,
+        networkid: tier.map(Into::into),
         openfirewall: Some(open),
+        cidrlist: cidrs.to_vec(),
     };
     let machine: VirtualMachineId = machine.into();
     changed(address, recent, access.client.run(&request), |known, mut rule| {
@@ -202,6 +223,7 @@ pub(super) async fn forward(
         rule.publicport = Some(port);
         rule.privateport = Some(SSH);
         rule.virtualmachineid = Some(machine);
+        rule.cidrlist = Some(cidrs.join(","));
         known.forwarded.push(rule);
         if open {
             known.openings = None;

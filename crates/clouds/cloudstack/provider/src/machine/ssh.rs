@@ -8,7 +8,7 @@ use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, Conditions};
 
 use super::failures::failure_of;
-use super::forwarding::{AddressRules, Question, admitted};
+use super::forwarding::{AddressRules, Question, admits, admitted};
 use super::ssh_record::SshRecord;
 use super::{CloudStackMachines, MachineCall, Seen};
 use crate::annotation;
@@ -43,6 +43,15 @@ fn address(seen: &Seen) -> Option<(&str, &str)> {
     let network = seen.network.as_ref()?;
     let id = Some(network.status.public_ip_id.as_str()).filter(|id| !id.is_empty())?;
     Some((id, network.spec.control_plane_endpoint.host.as_str()))
+}
+
+/// The machine's network, if it is a tier of a VPC. Tiers have access lists in place of firewalls, and their forwarding
+/// rules say who may connect.
+fn tier(seen: &Seen) -> Option<&str> {
+    let network = seen.network.as_ref()?;
+    let vpc = network.spec.vpc.as_ref()?;
+    let is_tier = !vpc.id.is_empty() || !vpc.name.is_empty();
+    is_tier.then_some(network.spec.id.as_str())
 }
 
 fn is_wanted(seen: &Seen) -> bool {
@@ -86,11 +95,12 @@ pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMach
     let reported = object.status.conditions.condition(FORWARDED);
     let failed = reported.is_some_and(|reported| reported.reason == FORWARD_FAILED);
     let record = SshRecord::of(&object.metadata);
+    let narrowed = sources(seen) != [EVERYBODY] || record.port.is_some() && !record.open;
     (ends || begins).then(|| Question {
         address: address.to_owned(),
         // A load balancer on the port is rare enough to be looked for only after a refusal.
         balanced: begins && failed,
-        openings: begins && (sources(seen) != [EVERYBODY] || record.port.is_some() && !record.open),
+        openings: begins && narrowed && tier(seen).is_none(),
     })
 }
 
@@ -154,7 +164,8 @@ fn begin(
         }
         None => return,
     };
-    let sources = sources(&look.seen);
+    let (sources, tier) = (sources(&look.seen), tier(&look.seen));
+    let everybody = sources == [EVERYBODY];
     let next = match ssh.rules.of(vm.id.as_str()).find_map(|rule| Some((rule, rule.publicport?))) {
         None => {
             let kept = record.port.filter(|port| !ssh.rules.takes(*port));
@@ -163,9 +174,23 @@ fn begin(
                 return report(look, decision, ConditionState::new(False, FORWARD_FAILED, message));
             };
             record.port = Some(port);
-            record.open = sources == [EVERYBODY];
-            let (address, id) = (address.to_owned(), vm.id.to_string());
-            vec![MachineCall::Forward { address, id, port: Some(port), open: record.open }]
+            record.open = everybody && tier.is_none();
+            let cidrs = if tier.is_some() && !everybody { sources.clone() } else { Vec::new() };
+            vec![MachineCall::Forward {
+                address: address.to_owned(),
+                id: vm.id.to_string(),
+                port: Some(port),
+                open: record.open,
+                tier: tier.map(str::to_owned),
+                cidrs,
+            }]
+        }
+        Some((rule, port)) if tier.is_some() => {
+            (record.port, record.open) = (Some(port), false);
+            match admits(rule, &sources) {
+                true => Vec::new(),
+                false => unforward(rule, address).into_iter().collect(),
+            }
         }
         Some((rule, port)) => {
             // Of a rule that nobody recorded it is not known what came with it.
@@ -206,8 +231,12 @@ fn narrowed(
     if !record.open || sources == [EVERYBODY] {
         return None;
     }
+    Some(vec![unforward(rule, address)?])
+}
+
+fn unforward(rule: &PortForwardingRule, address: &str) -> Option<MachineCall> {
     let (rule, id) = (rule.id.to_string(), rule.virtualmachineid.as_ref()?.to_string());
-    Some(vec![MachineCall::Unforward { address: address.to_owned(), id, rule: Some(rule) }])
+    Some(MachineCall::Unforward { address: address.to_owned(), id, rule: Some(rule) })
 }
 
 /// Opens what is missing and closes what was opened here and is not wanted any more. Where everybody may connect and

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine};
-use capstan_controller::{Concluded, Decision};
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine, Vpc,
+};
+use capstan_controller::{Concluded, Decision, Effect};
 use capstan_object::{Condition, ConditionStatus, Conditions};
 use capstan_provider_kit::testing::best_efforts;
 use serde_json::{Value, json};
@@ -290,4 +292,45 @@ fn rules_are_asked_for_only_when_something_depends_on_them() {
     assert_eq!(asked(&known, false, "", "Running"), Some((false, false)), "it ends");
     assert_eq!(asked(&deleted(known.clone()), true, "", "Running"), Some((false, false)), "it goes");
     assert_eq!(asked(&deleted(known), true, "", "Expunging"), None, "rules go with it");
+}
+
+#[test]
+fn on_a_tier_the_forwarding_rule_says_who_may_connect_and_no_firewall_is_touched() {
+    let on_a_tier = |cidrs: &str, rules: AddressRules| {
+        let mut seen = observed(true, cidrs, Ok(SshRules { rules, before: Vec::new() }));
+        let network = Arc::make_mut(seen.network.as_mut().expect("a network"));
+        network.spec.id = "n1".to_owned();
+        network.spec.vpc = Some(Vpc { id: "vpc1".to_owned(), ..Vpc::default() });
+        seen
+    };
+    let admitting = |who: &str| {
+        let mut rules = forwarded(&[("v1", 2225)]);
+        rules.forwarded[0].cidrlist = Some(who.to_owned());
+        rules
+    };
+    let here = (Some(2222), false, Some("n1".to_owned()));
+    for (cidrs, admitted) in [("", vec![]), ("10.0.0.0/8", vec!["10.0.0.0/8".to_owned()])] {
+        let seen = on_a_tier(cidrs, forwarded(&[]));
+        let Instance::There { machine, .. } = &seen.instance else { panic!("there") };
+        assert!(question(&provisioned(), &seen, machine).is_some_and(|question| !question.openings));
+        let decision = decide(&look(provisioned(), seen));
+        let [planned] = decision.effects.as_slice() else { panic!("{:?}", calls(&decision)) };
+        let Effect::Call(MachineCall::Forward { port, open, tier, cidrs, .. }) = &planned.effect else {
+            panic!("{:?}", calls(&decision))
+        };
+        assert_eq!(((*port, *open, tier.clone()), cidrs), (here.clone(), &admitted));
+        assert_eq!(record(&decision)["open"], Value::Null, "no firewall rule comes with it");
+    }
+    let unforwarded = ["unforward-ssh a1 to v1"];
+    for (says, cidrs, held, wanted) in [
+        ("everybody, as wanted", "", "", vec![]),
+        ("some, as wanted", "10.0.0.0/8,192.0.2.0/24", "192.0.2.0/24,10.0.0.0/8", vec![]),
+        ("too many", "10.0.0.0/8", "", unforwarded.to_vec()),
+        ("too few", "", "10.0.0.0/8", unforwarded.to_vec()),
+    ] {
+        let decision = decide(&look(recorded(false, &[], ""), on_a_tier(cidrs, admitting(held))));
+        assert_eq!(calls(&decision), wanted, "{says}");
+        let reported = decision.object.status.conditions.condition(FORWARDED).expect("a condition");
+        assert_eq!(reported.is_true(), wanted.is_empty(), "{says}");
+    }
 }

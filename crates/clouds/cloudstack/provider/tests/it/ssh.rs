@@ -5,7 +5,7 @@ use std::time::Duration;
 use capstan_cloudstack_client::commands::{
     CreateFirewallRule, ListFirewallRules, ListPortForwardingRules, ListPublicIpAddresses,
 };
-use capstan_cloudstack_client::model::FirewallRule;
+use capstan_cloudstack_client::model::{FirewallRule, PortForwardingRule};
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::KindName;
 use capstan_harness::{Violation, World, run};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cloud::Cloud;
 use crate::manifests::NAME;
 use crate::sites;
-use crate::story::Act::{Check, Create};
+use crate::story::Act::{Check, Create, Delete};
 use crate::story::CheckResult;
 use crate::story::{Script, failed, patch};
 
@@ -115,6 +115,52 @@ fn ports_for_ssh_admit_whom_the_manifest_names_and_the_operators_rule_on_them_st
     let acts = [Check(sites::a_network_with_an_address), Create, Check(who_may_connect_changes)];
     let story = Script { bare: true, change: Some(with_ssh), delete_at_end: true, ..Script::of(&acts) };
     let story = Script { mishap_at_end: Some(the_rule_of_the_operator_is_left), ..story };
+    let report = run(&story.expunging_soon(), 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+fn with_ssh_on_a_tier(body: &mut Value) {
+    sites::in_a_vpc(body);
+    with_ssh(body);
+}
+
+/// All machines are forwarded, for those who may connect; the forwarding rules say it themselves.
+async fn are_forwarded_to(world: &World<'_>, cloud: &Cloud, who: &str) -> Result<(), Violation> {
+    let rules = cloud.client("capstan").list(&ListPortForwardingRules::default()).await.map_err(failed)?;
+    let admits = |rule: &PortForwardingRule| rule.cidrlist.as_deref().unwrap_or_default() == who;
+    let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+    let is_reported = |machine: &Value| {
+        let conditions = machine["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|it| it["type"] == "SSHForwarded" && it["status"] == "True")
+    };
+    match rules.len() == 2 && rules.iter().all(admits) && machines.iter().all(is_reported) {
+        true => Ok(()),
+        false => {
+            let conditions: Vec<_> =
+                machines.iter().map(|it| it["status"]["conditions"].to_string()).collect();
+            Err(wrong(format!("{rules:?} are not for {who:?}: {conditions:?}")))
+        }
+    }
+}
+
+fn machines_on_a_tier_are_reached<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        are_forwarded_to(world, cloud, "").await?;
+        restricted(world, Some(HALVES)).await?;
+        are_forwarded_to(world, cloud, HALVES).await?;
+        restricted(world, None).await?;
+        are_forwarded_to(world, cloud, "").await?;
+        match cloud.calls().contains_key("createFirewallRule") {
+            true => Err(wrong("a tier has no firewall")),
+            false => Ok(()),
+        }
+    })
+}
+
+#[test]
+fn machines_on_a_tier_are_forwarded_by_rules_that_admit_whom_the_manifest_names() {
+    let acts = [Create, Check(machines_on_a_tier_are_reached), Delete];
+    let story = Script { bare: true, change: Some(with_ssh_on_a_tier), ..Script::of(&acts) };
     let report = run(&story.expunging_soon(), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
