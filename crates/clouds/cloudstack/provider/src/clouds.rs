@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use crate::account_cache::AccountCache;
 use crate::code;
 use crate::error::CloudError;
+use crate::named::named;
 
 /// How servers are reached.
 pub trait Connect: Send + Sync {
@@ -275,8 +276,9 @@ async fn owner(client: &Client, tenancy: &Tenancy, secret: &Key) -> Result<Owner
     if !tenancy.project.is_empty() {
         let question = ListProjects { name: Some(tenancy.project.clone()), ..ListProjects::default() };
         let found = client.list(&question).await.map_err(explain)?;
-        let project = found.into_iter().find(|project| project.name == tenancy.project);
-        return project.map(|project| Owner::project(project.id)).ok_or_else(|| {
+        let project =
+            named(&found, &tenancy.project, |project| Some(project.name.as_str())).into_iter().next();
+        return project.map(|project| Owner::project(project.id.clone())).ok_or_else(|| {
             not_found(format!(
                 "there is no project {:?} that the user of Secret {secret} is in: correct project of the failure domain",
                 tenancy.project

@@ -31,6 +31,7 @@ mod isolated_network;
 mod leaving;
 mod machine;
 mod machine_template;
+mod named;
 mod outlook;
 mod plugin;
 mod quota;

@@ -21,7 +21,7 @@ use super::evacuate::Occupant;
 use crate::clouds::{Access, Clouds};
 use crate::code;
 use crate::error::CloudError;
-use crate::isolated_network::is_tier_of;
+use crate::isolated_network::networks_named;
 
 /// Zone and network of a failure domain, as CloudStack reports them.
 #[derive(Debug, Clone, PartialEq)]
@@ -245,10 +245,7 @@ async fn network(
     if !wanted.id.is_empty() {
         return found.pop().map(Some).ok_or_else(missing);
     }
-    found.retain(|network| network.name.as_deref() == Some(wanted.name.as_str()));
-    if let Some(vpc) = &wanted.vpc {
-        found.retain(|network| is_tier_of(network, vpc));
-    }
+    found = networks_named(found, &wanted.name, wanted.vpc.as_ref());
     match found.len() {
         0 | 1 => Ok(found.pop()),
         several => {

@@ -67,7 +67,7 @@ pub(crate) use claim::is_claimed;
 pub use made::Made;
 pub(crate) use mark::{is_ours, is_tagged};
 pub use observe::ObservedNetwork;
-pub(crate) use observe::is_tier_of;
+pub(crate) use observe::networks_named;
 use observe::{Ledger, Record};
 pub use order::NetworkOrder;
 pub use vpc::VpcOrder;

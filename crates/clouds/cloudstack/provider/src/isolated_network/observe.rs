@@ -38,6 +38,7 @@ use crate::code;
 use crate::drift::NetworkInventory;
 use crate::error::CloudError;
 use crate::leaving;
+use crate::named::named;
 
 /// How long what our own calls said is believed without asking.
 const FRESH: Duration = Duration::from_secs(60);
@@ -479,10 +480,7 @@ async fn network(
     if by_id {
         return Ok(found.pop());
     }
-    found.retain(|network| network.name.as_deref() == Some(spec.name.as_str()));
-    if let Some(vpc) = vpc::wanted(object) {
-        found.retain(|network| is_tier_of(network, vpc));
-    }
+    found = networks_named(found, &spec.name, vpc::wanted(object));
     let ours = mark(cluster);
     if let Some(at) = found.iter().position(|network| network.displaytext.as_deref() == Some(&ours)) {
         return Ok(Some(found.swap_remove(at)));
@@ -499,8 +497,14 @@ async fn network(
     }
 }
 
-/// The network is a tier of a VPC that is named by id or name.
-pub(crate) fn is_tier_of(network: &Network, vpc: &VpcSpec) -> bool {
-    let is = |wanted: &str, held: Option<&str>| wanted.is_empty() || held == Some(wanted);
-    is(&vpc.id, network.vpcid.as_ref().map(|id| id.as_str())) && is(&vpc.name, network.vpcname.as_deref())
+/// The networks of a name, in any VPC or none, or tiers of one that is named by id or name.
+pub(crate) fn networks_named(mut found: Vec<Network>, name: &str, vpc: Option<&VpcSpec>) -> Vec<Network> {
+    if let Some(vpc) = vpc {
+        let id = |network: &Network| network.vpcid.as_ref().map(|id| id.to_string());
+        found.retain(|network| vpc.id.is_empty() || id(network).as_ref() == Some(&vpc.id));
+        if !vpc.name.is_empty() {
+            found = named(&found, &vpc.name, |it| it.vpcname.as_deref()).into_iter().cloned().collect();
+        }
+    }
+    named(&found, name, |it| it.name.as_deref()).into_iter().cloned().collect()
 }

@@ -17,6 +17,7 @@ use super::mark::mark;
 use super::{routed, vpc};
 use crate::code;
 use crate::error::CloudError;
+use crate::named::named;
 
 /// The offering of networks whose manifest names none.
 const DEFAULT_OFFERING: &str = "DefaultIsolatedNetworkOfferingWithSourceNatService";
@@ -117,7 +118,7 @@ impl NetworkOrder {
     ) -> Result<Self, CloudError> {
         let (spec, name) = (&object.spec, offering_name(object));
         // Look-ups by name find every name that contains it.
-        let offering = observed.offerings.iter().find(|offering| offering.name == name);
+        let offering = named(&observed.offerings, name, |it| Some(it.name.as_str())).into_iter().next();
         let offering = offering.ok_or_else(|| {
             let message = format!(
                 "there is no network offering {name:?}: correct network.offering of failure domain {}",

@@ -23,6 +23,7 @@ use super::{IsolatedNetworks, Made, NetworkCall, ObservedNetwork, routed};
 use crate::clouds::Access;
 use crate::code;
 use crate::error::CloudError;
+use crate::named::named;
 
 /// The offering of VPCs whose manifest names none; CAPC's default.
 const DEFAULT_OFFERING: &str = "Default VPC offering";
@@ -81,7 +82,9 @@ pub(super) async fn observe(
         Err(error) => return Err(access.explain(&error)),
     };
     // Look-ups by name find every name that contains it.
-    found.retain(|vpc| by_id || vpc.name.as_deref() == Some(wanted.name.as_str()));
+    if !by_id {
+        found = named(&found, &wanted.name, |vpc| vpc.name.as_deref()).into_iter().cloned().collect();
+    }
     let ours = mark(cluster);
     if let Some(at) = found.iter().position(|vpc| vpc.displaytext.as_deref() == Some(&ours)) {
         return Ok((Some(found.swap_remove(at)), Arc::default()));
@@ -123,7 +126,7 @@ impl VpcOrder {
             return Err(CloudError::new(code::NOT_FOUND, "VPCNotFound", message));
         }
         let name = offering_name(wanted);
-        let offering = observed.vpc_offerings.iter().find(|offering| offering.name == name);
+        let offering = named(&observed.vpc_offerings, name, |it| Some(it.name.as_str())).into_iter().next();
         let offering = offering.ok_or_else(|| {
             let message = format!("there is no VPC offering {name:?}: correct offering in {fix}");
             CloudError::new(code::NOT_FOUND, "OfferingNotFound", message)

@@ -20,6 +20,7 @@ use super::{Seen, preflight, user_data};
 use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
+use crate::named::{is_same, named};
 use crate::outlook;
 use crate::quota::Amounts;
 
@@ -241,13 +242,22 @@ fn only<'a, T>(
     if found.next().is_some() { Err(several(what, shown, field)) } else { Ok(first) }
 }
 
+/// Those of a name; all of them if it is empty, as they were found by an id.
+fn called<'a, T>(found: &'a [T], wanted: &str, name: impl Fn(&T) -> &str) -> std::vec::IntoIter<&'a T> {
+    let called = match wanted {
+        "" => found.iter().collect(),
+        wanted => named(found, wanted, |it| Some(name(it))),
+    };
+    called.into_iter()
+}
+
 /// The offering that a machine names.
 pub(super) fn service_offering<'a>(
     spec: &CloudStackMachineSpec,
     found: &'a [ServiceOffering],
 ) -> Result<&'a ServiceOffering, CloudError> {
     let wanted = &spec.offering;
-    let named = found.iter().filter(|it| wanted.name.is_empty() || it.name == wanted.name);
+    let named = called(found, &wanted.name, |it| &it.name);
     only(named, "service offering", &shown(&wanted.id, &wanted.name), "offering")
 }
 
@@ -259,7 +269,7 @@ pub(super) fn template<'a>(
 ) -> Result<&'a Template, CloudError> {
     let wanted = &spec.template;
     let shown = shown(&wanted.id, &wanted.name);
-    let named = found.iter().filter(|it| wanted.name.is_empty() || it.name == wanted.name);
+    let named = called(found, &wanted.name, |it| &it.name);
     let template = only(named, "template", &shown, "template")?;
     if !template.isready {
         let message = format!(
@@ -277,7 +287,7 @@ fn disk(spec: &CloudStackMachineSpec, found: &[DiskOffering]) -> Result<Option<D
     if wanted.id.is_empty() && wanted.name.is_empty() {
         return Ok(None);
     }
-    let named = found.iter().filter(|it| wanted.name.is_empty() || it.name == wanted.name);
+    let named = called(found, &wanted.name, |it| &it.name);
     let offering = only(named, "disk offering", &shown(&wanted.id, &wanted.name), "diskOffering")?;
     let size = u64::try_from(wanted.custom_size_in_gb).ok().filter(|size| *size > 0);
     let name = &offering.name;
@@ -303,7 +313,10 @@ fn networks(
     }
     let mut interfaces = Vec::with_capacity(spec.networks.len());
     for (at, wanted) in spec.networks.iter().enumerate() {
-        let same = wanted.id == first.id || wanted.id.is_empty() && wanted.name == first.name;
+        let others = catalog.networks.get(&wanted.name).map(Vec::as_slice).unwrap_or_default();
+        let is_other = others.iter().any(|it| it.name.as_ref() == Some(&wanted.name));
+        let named = wanted.name == first.name || is_same(&wanted.name, &first.name) && !is_other;
+        let same = wanted.id == first.id || wanted.id.is_empty() && named;
         if at == 0 && !same {
             let message = format!(
                 "spec.networks[0] is {:?}, but the network of failure domain {} is {:?}: name that one first",
@@ -314,8 +327,8 @@ fn networks(
         let id: NetworkId = match (same, wanted.id.as_str()) {
             (true, _) => first.id.as_str().into(),
             (false, "") => {
-                let found = catalog.networks.get(&wanted.name).map(Vec::as_slice).unwrap_or_default();
-                only(found.iter(), "network", &format!("{:?}", wanted.name), "networks")?.id.clone()
+                let named = called(others, &wanted.name, |it| it.name.as_deref().unwrap_or_default());
+                only(named, "network", &format!("{:?}", wanted.name), "networks")?.id.clone()
             }
             (false, id) => id.into(),
         };

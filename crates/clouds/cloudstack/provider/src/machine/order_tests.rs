@@ -100,6 +100,30 @@ fn an_order_says_everything_that_the_manifest_and_the_cloud_say() {
             plain(),
         ),
         (
+            "names in another case",
+            json!({"offering": {"name": "SMALL"}, "template": {"name": "Image"}}),
+            of(Catalog {
+                service_offerings: Arc::new(vec![
+                    read(json!({"id": "o2", "name": "small-gpu"})),
+                    read(json!({"id": "o1", "name": "small"})),
+                ]),
+                ..catalog()
+            }),
+            plain(),
+        ),
+        (
+            "the exact name before the same in another case",
+            json!({}),
+            of(Catalog {
+                service_offerings: Arc::new(vec![
+                    read(json!({"id": "o2", "name": "Small"})),
+                    read(json!({"id": "o1", "name": "small"})),
+                ]),
+                ..catalog()
+            }),
+            plain(),
+        ),
+        (
             "a disk whose size is open",
             json!({"diskOffering": {"name": "Custom", "customSizeInGB": 7}}),
             of(Catalog { disk_offerings: disks(), ..catalog() }),

@@ -363,3 +363,44 @@ fn it_was_cheap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
 fn a_cluster_costs_few_calls_and_an_idle_one_two_a_minute() {
     goes_well(&Script { bare: true, ..Script::of(&[Create, Check(it_was_cheap), Check(an_hour_passes)]) });
 }
+
+/// CloudStack finds names in any case, and manifests rely on it.
+fn in_another_case(body: &mut Value) {
+    match body["kind"].as_str() {
+        Some("CloudStackCluster") => {
+            let name = &mut body["spec"]["failureDomains"][0]["zone"]["network"]["name"];
+            *name = name.as_str().unwrap_or_default().to_uppercase().into();
+        }
+        Some("CloudStackMachineTemplate") => {
+            for field in ["offering", "template"] {
+                let name = &mut body["spec"]["template"]["spec"][field]["name"];
+                *name = name.as_str().unwrap_or_default().to_uppercase().into();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn an_empty_network_is_there<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        isolated_network(cloud).await?;
+        cloud.simulator.forgive();
+        Ok(())
+    })
+}
+
+fn there_is_one_network<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+    Box::pin(async move {
+        let networks = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
+        match networks.len() {
+            1 => Ok(()),
+            _ => Err(wrong(format!("networks {networks:?}"))),
+        }
+    })
+}
+
+#[test]
+fn names_in_another_case_mean_what_cloudstack_finds_by_them() {
+    let acts = [Check(an_empty_network_is_there), Create, Check(there_is_one_network)];
+    goes_well(&Script { bare: true, change: Some(in_another_case), ..Script::of(&acts) });
+}
