@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::deployments::{Deployment, Deployments};
-use crate::drift::{DriftDetector, NetworkInventory, Polled};
+use crate::drift::{DriftDetector, NetworkInventory, Polled, Unlogged};
 use crate::quota::QuotaGauge;
 
 /// Maximum age of a cached machine that is being deployed or deleted.
@@ -199,9 +199,17 @@ impl AccountCache {
         self.1.lock().await.changed();
     }
 
-    /// Whether somebody changed something in the networks of the account, at most a minute old.
-    pub(crate) async fn alterations(&self, client: &Client, scope: &Scope) -> Result<Polled, Error> {
-        self.1.lock().await.poll(client, scope).await
+    /// Whether somebody changed something in the networks of the account, about a minute old at most; what the event log
+    /// may not show, about ten.
+    pub(crate) async fn alterations(
+        &self,
+        client: &Client,
+        scope: &Scope,
+        unlogged: Unlogged,
+    ) -> Result<Polled, Error> {
+        let mut detector = self.1.lock().await;
+        detector.depends_on(unlogged);
+        detector.poll(client, scope).await
     }
 
     /// Whether a machine is still a member of a load balancer rule, if somebody took members out of rules of the account;

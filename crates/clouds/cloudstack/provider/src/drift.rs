@@ -11,6 +11,10 @@
 //!                     └── LB.REMOVE.FROM.RULE ─▶ one list per rule ─▶ compared with its machines
 //! ```
 //!
+//! Some orders of an administrator are in no log but their own. What they change is listed every ten minutes where a cluster
+//! depends on it: ingress rules where the manifest says who may come in, networks and access lists where it is on a tier.
+//! The polls are that much rarer then: one list takes the place of one poll.
+//!
 //! A role without `listEvents` has the lists read every five minutes instead.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +31,6 @@ use capstan_cloudstack_client::model::{
 use capstan_cloudstack_client::{Class, Client, Error, LoadBalancerRuleId, VirtualMachineId};
 use tokio::time::Instant;
 
-use crate::account_cache::SETTLED;
 use crate::isolated_network::has_acl;
 
 /// Entries of the event log that are read.
@@ -35,8 +38,23 @@ const PAGE: u32 = 100;
 /// Interval of comparisons where the event log cannot be read: five lists, so one call a minute on average.
 const WITHOUT_EVENTS: Duration = Duration::from_secs(300);
 
+/// Interval of the lists of what the event log may not show.
+const UNLOGGED: Duration = Duration::from_secs(600);
+/// Calls of that interval: one a minute.
+const CALLS: u32 = 10;
+
+/// What a cluster depends on that an administrator may change without an entry in the log of the account: CloudStack logs
+/// such orders for the account that gives them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Unlogged {
+    /// Firewall rules that let in more than the manifest says.
+    pub ingress: bool,
+    /// Access lists, and which of them a tier has.
+    pub acls: bool,
+}
+
 /// Networks of an account, and what is on them. Each list was complete when it was read.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct NetworkInventory {
     pub networks: Vec<Network>,
     pub addresses: Vec<PublicIpAddress>,
@@ -49,16 +67,8 @@ pub(crate) struct NetworkInventory {
 
 impl NetworkInventory {
     async fn list(client: &Client, scope: &Scope) -> Result<Self, Error> {
+        let (networks, acls) = tiers(client, scope).await?;
         let scope = || scope.clone();
-        let networks = client.list(&ListNetworks { scope: scope(), ..Default::default() }).await?;
-        let acls = match networks.iter().any(has_acl) {
-            true => match client.list(&ListNetworkAcls { aclid: None, scope: scope() }).await {
-                // A role for clusters outside of VPCs lacks the command.
-                Err(error) if error.class() == Class::Permission => None,
-                rules => Some(rules?),
-            },
-            false => None,
-        };
         Ok(Self {
             networks,
             acls,
@@ -68,6 +78,39 @@ impl NetworkInventory {
             egress: client.list(&ListEgressFirewallRules { scope: scope(), ..Default::default() }).await?,
         })
     }
+
+    /// The same with what the event log may not show as it is now.
+    async fn relisted(&self, client: &Client, scope: &Scope, what: Unlogged) -> Result<Self, Error> {
+        let mut fresh = self.clone();
+        if what.acls {
+            (fresh.networks, fresh.acls) = tiers(client, scope).await?;
+        }
+        if what.ingress {
+            let question = ListFirewallRules { scope: scope.clone(), ..Default::default() };
+            fresh.ingress = client.list(&question).await?;
+        }
+        Ok(fresh)
+    }
+
+    /// How many lists that takes.
+    fn lists(&self, what: Unlogged) -> u32 {
+        let tiers = if what.acls { 1 + u32::from(self.acls.is_some()) } else { 0 };
+        tiers + u32::from(what.ingress)
+    }
+}
+
+/// Networks, with the rules of their access lists if one of them has a list to speak of.
+async fn tiers(client: &Client, scope: &Scope) -> Result<(Vec<Network>, Option<Vec<NetworkAclRule>>), Error> {
+    let networks = client.list(&ListNetworks { scope: scope.clone(), ..Default::default() }).await?;
+    let acls = match networks.iter().any(has_acl) {
+        true => match client.list(&ListNetworkAcls { aclid: None, scope: scope.clone() }).await {
+            // A role for clusters outside of VPCs lacks the command.
+            Err(error) if error.class() == Class::Permission => None,
+            rules => Some(rules?),
+        },
+        false => None,
+    };
+    Ok((networks, acls))
 }
 
 /// What the last poll of an account showed.
@@ -95,14 +138,69 @@ pub(crate) struct DriftDetector {
     unfinished: Alterations,
     detached: Option<Instant>,
     inventory: Option<(Instant, Arc<NetworkInventory>)>,
+    /// When clusters last said that they depend on what the event log may not show.
+    ingress_matters: Option<Instant>,
+    acls_matter: Option<Instant>,
+    /// When that was last listed, or first depended on.
+    relisted: Option<Instant>,
     /// Members of load balancer rules that were asked for, and when.
     members: BTreeMap<LoadBalancerRuleId, (Instant, BTreeSet<VirtualMachineId>)>,
 }
 
 impl DriftDetector {
-    /// Polls the account unless that was done within the last minute.
+    /// A cluster depends on what the event log may not show.
+    pub(crate) fn depends_on(&mut self, what: Unlogged) {
+        let now = Instant::now();
+        self.ingress_matters = what.ingress.then_some(now).or(self.ingress_matters);
+        self.acls_matter = what.acls.then_some(now).or(self.acls_matter);
+    }
+
+    /// What clusters depend on that the event log may not show.
+    fn unlogged(&self) -> Unlogged {
+        let matters = |said: Option<Instant>| said.is_some_and(|said| said.elapsed() < UNLOGGED);
+        Unlogged { ingress: matters(self.ingress_matters), acls: matters(self.acls_matter) }
+    }
+
+    /// Interval of polls.
+    fn every(&self) -> Duration {
+        if self.without_events {
+            return WITHOUT_EVENTS;
+        }
+        let what = self.unlogged();
+        let lists = match &self.inventory {
+            Some((_, known)) => known.lists(what),
+            None => NetworkInventory::default().lists(what),
+        };
+        UNLOGGED / CALLS.saturating_sub(lists).max(1)
+    }
+
+    /// Lists what the event log may not show if that is due, and has it compared. Until everything was listed once, that is
+    /// left to the comparison.
+    async fn relist(&mut self, client: &Client, scope: &Scope) -> Result<(), Error> {
+        let what = self.unlogged();
+        if what == Unlogged::default() || self.without_events {
+            self.relisted = None;
+            return Ok(());
+        }
+        let last = *self.relisted.get_or_insert_with(Instant::now);
+        // Polls are not on the second.
+        if last.elapsed() + UNLOGGED / CALLS / 2 < UNLOGGED {
+            return Ok(());
+        }
+        let at = Instant::now();
+        // The other lists are as good as new unless something happened since.
+        let happened = self.altered.max(self.opened);
+        self.inventory = self.inventory.take().filter(|(listed, _)| happened.is_none_or(|it| *listed >= it));
+        if let Some((_, known)) = &self.inventory {
+            self.inventory = Some((at, Arc::new(known.relisted(client, scope, what).await?)));
+        }
+        (self.relisted, self.altered) = (Some(at), Some(at));
+        Ok(())
+    }
+
+    /// Polls the account unless that was done within the last minute or so.
     pub(crate) async fn poll(&mut self, client: &Client, scope: &Scope) -> Result<Polled, Error> {
-        let every = if self.without_events { WITHOUT_EVENTS } else { SETTLED };
+        let every = self.every();
         let age = self.polled.map(|at| at.elapsed());
         if let Some(age) = age.filter(|age| *age < every) {
             return Ok(self.polled(every - age));
@@ -129,8 +227,8 @@ impl DriftDetector {
         self.altered = altered.network.then_some(seen).or(self.altered);
         self.opened = altered.opening.then_some(seen).or(self.opened);
         self.detached = altered.member.then_some(seen).or(self.detached);
-        let every = if self.without_events { WITHOUT_EVENTS } else { SETTLED };
-        Ok(self.polled(every.saturating_sub(now.elapsed())))
+        self.relist(client, scope).await?;
+        Ok(self.polled(self.every().saturating_sub(now.elapsed())))
     }
 
     fn polled(&self, next: Duration) -> Polled {
@@ -306,6 +404,27 @@ mod tests {
         assert!(!altered(&[("3", "LB.DELETE"), ("4", "VM.STOP")], 2), "older ones were purged");
         assert!(altered(&[("8", "VM.STOP"), ("9", "VM.START")], 7), "some were missed");
         assert!(altered(&[("8", "VM.STOP"), ("9", "VM.START")], 9), "some are not shown");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lists_of_what_is_not_logged_take_the_place_of_polls_while_a_cluster_depends_on_them() {
+        let (ingress, acls) = (true, true);
+        let rows = [
+            (Unlogged::default(), None, 60),
+            (Unlogged { ingress, acls: false }, None, 66),
+            (Unlogged { ingress: false, acls }, None, 66),
+            (Unlogged { ingress: false, acls }, Some(Vec::new()), 75),
+            (Unlogged { ingress, acls }, Some(Vec::new()), 85),
+        ];
+        for (what, listed, seconds) in rows {
+            let known = NetworkInventory { acls: listed, ..NetworkInventory::default() };
+            let inventory = Some((Instant::now(), Arc::new(known)));
+            let mut detector = DriftDetector { inventory, ..DriftDetector::default() };
+            detector.depends_on(what);
+            assert_eq!(detector.every().as_secs(), seconds, "{what:?}");
+            tokio::time::advance(UNLOGGED).await;
+            assert_eq!(detector.every().as_secs(), 60, "nobody says so any more");
+        }
     }
 
     #[test]

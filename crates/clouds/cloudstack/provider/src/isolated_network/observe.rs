@@ -35,7 +35,7 @@ use super::{routed, vpc};
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
-use crate::drift::NetworkInventory;
+use crate::drift::{NetworkInventory, Unlogged};
 use crate::error::CloudError;
 use crate::leaving;
 use crate::named::named;
@@ -115,6 +115,16 @@ pub(super) struct Record<'a> {
     pub cluster: &'a CloudStackCluster,
     /// The endpoint of the cluster is an address of another network of its.
     pub elsewhere: bool,
+}
+
+impl Record<'_> {
+    /// What an administrator may change without an entry in the log of the account. Who may reach a tier is said by its load
+    /// balancer rule, and the rules of routed networks are logged for their owner.
+    fn unlogged(&self) -> Unlogged {
+        let (acls, routed) =
+            (vpc::wanted(self.object).is_some(), !self.object.status.routing_mode.is_empty());
+        Unlogged { ingress: is_asked(self.cluster) && !acls && !routed, acls }
+    }
 }
 
 /// What is known of networks because our own calls said so: it need not be asked again at every step.
@@ -232,7 +242,8 @@ impl Ledger {
     ) -> Result<(Option<ObservedNetwork>, Duration), CloudError> {
         let explain = |error: Error| access.explain(&error);
         let (key, scope) = (record.object.key(), access.scope());
-        let polled = access.cache.alterations(&access.client, &scope).await.map_err(explain)?;
+        let polled = access.cache.alterations(&access.client, &scope, record.unlogged()).await;
+        let polled = polled.map_err(explain)?;
         let compared = self.compared.lock().get(&key).copied();
         // Where nobody is named everybody may come in, and what is opened is no news.
         let opened = polled.opened.filter(|_| is_asked(record.cluster));

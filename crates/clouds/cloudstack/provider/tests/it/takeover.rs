@@ -44,7 +44,12 @@ fn wrong(what: impl Into<String>) -> Violation {
 
 /// A command that the client does not have.
 pub async fn command(cloud: &Cloud, parameters: &[(&str, &str)]) -> Result<(), Violation> {
-    let keys = cloud.simulator.credentials("capstan").map_err(failed)?;
+    command_of(cloud, "capstan", parameters).await
+}
+
+/// The same, by somebody.
+pub async fn command_of(cloud: &Cloud, account: &str, parameters: &[(&str, &str)]) -> Result<(), Violation> {
+    let keys = cloud.simulator.credentials(account).map_err(failed)?;
     let mut all: Vec<(String, String)> =
         parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     all.push(("response".to_owned(), "json".to_owned()));
