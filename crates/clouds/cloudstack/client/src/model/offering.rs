@@ -89,6 +89,9 @@ pub struct NetworkOffering {
     /// Whether machines may reach out before a rule says so.
     #[serde(default, deserialize_with = "loose::maybe_truth")]
     pub egressdefaultpolicy: Option<bool>,
+    /// Whether one address may have several services, such as source NAT and a load balancer.
+    #[serde(default, deserialize_with = "loose::maybe_truth")]
+    pub conservemode: Option<bool>,
     /// Translated or routed.
     pub networkmode: Option<NetworkMode>,
     /// `Enabled`, `Disabled` or `Inactive`.

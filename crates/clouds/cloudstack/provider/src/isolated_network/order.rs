@@ -100,6 +100,11 @@ fn unfit(offering: &NetworkOffering, in_vpc: bool) -> Option<String> {
     if offering.state.as_deref().is_some_and(|state| state != "Enabled") {
         return Some("is not enabled".to_owned());
     }
+    // The endpoint is on the source NAT address. That of a VPC is not used for it, NSX has no such rule.
+    let is_nsx = offering.service.iter().any(|service| service.provider.iter().any(|by| by.name == "Nsx"));
+    if !in_vpc && !is_routed(offering) && offering.conservemode == Some(false) && !is_nsx {
+        return Some("allows one service per address (conserve mode is off)".to_owned());
+    }
     // A server that lists no services says nothing about them.
     let offers = |name: &str| offering.service.iter().any(|service| service.name.eq_ignore_ascii_case(name));
     let lacking: Vec<&str> =
@@ -186,6 +191,14 @@ mod tests {
             (json!({"networkmode": "ROUTED", "service": services(&["Firewall"])}), None),
             (json!({"networkmode": "ROUTED", "service": services(&["Dhcp"])}), Some("has no Firewall")),
             (json!({"state": "Disabled"}), Some("is not enabled")),
+            (
+                json!({"conservemode": false, "service": all()}),
+                Some("allows one service per address (conserve mode is off)"),
+            ),
+            (
+                json!({"conservemode": false, "networkmode": "ROUTED", "service": services(&["Firewall"])}),
+                None,
+            ),
             (json!({"service": services(&["SourceNat", "Firewall"])}), Some("has no Lb")),
         ] {
             let mut body = json!({"id": "o", "name": "o"});
@@ -193,7 +206,7 @@ mod tests {
             let offering: NetworkOffering = serde_json::from_value(body).expect("an offering");
             assert_eq!(unfit(&offering, false).as_deref(), why, "{fields}");
         }
-        let tier = json!({"id": "o", "name": "o", "forvpc": true, "service": services(&["SourceNat", "Lb"])});
+        let tier = json!({"id": "o", "name": "o", "forvpc": true, "conservemode": false, "service": services(&["SourceNat", "Lb"])});
         let tier: NetworkOffering = serde_json::from_value(tier).expect("an offering");
         assert_eq!(unfit(&tier, true), None);
         let other: NetworkOffering =
