@@ -111,7 +111,8 @@ impl FrontEnd for TakeOver {
     }
 
     fn is_paused(&self, object: &Value) -> bool {
-        object["metadata"]["annotations"].get(annotation::PAUSED).is_some()
+        // EKS Anywhere reconciles with any other value, and would do so beside us.
+        object["metadata"]["annotations"][annotation::PAUSED] == "true"
     }
 
     fn pause(&self) -> Value {
@@ -165,6 +166,15 @@ mod tests {
         );
         assert!(found.iter().all(|it| TakeOver.is_paused(it)) && !TakeOver.is_paused(&cluster()));
         assert_eq!(TakeOver.manifests(&objects, &Key::new("default", "one")), [Value::Null; 0]);
+    }
+
+    #[test]
+    fn what_eks_anywhere_goes_on_reconciling_is_not_paused() {
+        for (value, is_paused) in [("true", true), ("false", false), ("", false), ("True", false)] {
+            let mut cluster = cluster();
+            cluster["metadata"]["annotations"] = json!({annotation::PAUSED: value});
+            assert_eq!(TakeOver.is_paused(&cluster), is_paused, "{value:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Names, labels and annotations that EKS Anywhere's clusters have, so that running ones can be taken over.
 
+use capstan_object::ObjectMeta;
+
 /// Namespace of the generated Cluster API objects and of the credentials.
 pub const SYSTEM_NAMESPACE: &str = "eksa-system";
 
@@ -15,11 +17,11 @@ pub mod label {
 }
 
 pub mod annotation {
-    /// The object is not reconciled while this is there.
+    /// The object is not reconciled while this is `true`.
     pub const PAUSED: &str = "anywhere.eks.amazonaws.com/paused";
     /// Skips the check whether the endpoint's address is in use.
     pub const SKIP_IP_CHECK: &str = "anywhere.eks.amazonaws.com/skip-ip-check";
-    /// Allows that a paused cluster is deleted.
+    /// If `true`, a paused cluster can be deleted.
     pub const ALLOW_DELETE_WHEN_PAUSED: &str = "anywhere.eks.amazonaws.com/allow-delete-when-paused";
     /// EKS Anywhere's mark on clusters in which it installed Cilium.
     pub const CILIUM_INSTALLED: &str = "anywhere.eks.amazonaws.com/eksa-cilium";
@@ -33,6 +35,11 @@ pub mod annotation {
     pub const CNI_PREFLIGHT: &str = "capstan.dev/lifecycle-cni-preflight";
     /// Ends annotations of machine templates about disks and symlinks.
     pub const CLOUDSTACK_SUFFIX: &str = "cloudstack.anywhere.eks.amazonaws.com/v1alpha1";
+}
+
+/// Whether an annotation is `true`. EKS Anywhere takes no notice of other values.
+pub fn is_set(object: &ObjectMeta, annotation: &str) -> bool {
+    object.annotations.get(annotation).is_some_and(|value| value == "true")
 }
 
 /// The first name of the control plane's machine template.

@@ -12,14 +12,17 @@ pub fn minor(text: &str) -> Result<u32, String> {
     if plain { number.parse().map_err(|_| wrong()) } else { Err(wrong()) }
 }
 
-/// Whether the name of a template shows that it is for a minor version: `1.27`, `1-27`, `1_27` or `127`.
+/// Whether the name of a template shows that it is for a minor version: `1.27`, `1-27`, `1_27` or `127`. The patch may
+/// follow at once where nothing separates the numbers: `1274`.
 pub fn is_in_template_name(minor: u32, name: &str) -> bool {
     let forms = [format!("1.{minor}"), format!("1-{minor}"), format!("1_{minor}"), format!("1{minor}")];
+    let joined = &forms[3];
     forms.iter().any(|form| {
         name.match_indices(form.as_str()).any(|(at, found)| {
             let digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
             let before = at.checked_sub(1).map(|at| name.as_bytes()[at]);
-            !digit(before) && !digit(name.as_bytes().get(at + found.len()).copied())
+            let after = name.as_bytes().get(at + found.len()).copied();
+            !digit(before) && (form == joined || !digit(after))
         })
     })
 }
@@ -38,10 +41,10 @@ mod tests {
 
     #[test]
     fn names_of_templates_show_their_version() {
-        for name in ["ubuntu-kube-v1.27.4", "rhel8-1-27", "kubernetes_1_27", "rhel-127"] {
+        for name in ["ubuntu-kube-v1.27.4", "rhel8-1-27", "kubernetes_1_27", "rhel-127", "rhel-v1274"] {
             assert!(is_in_template_name(27, name), "{name}");
         }
-        for name in ["ubuntu-kube-v1.28.0", "kube-1.270", "kube-11.27", "plain"] {
+        for name in ["ubuntu-kube-v1.28.0", "kube-1.270", "kube-11.27", "build-20127", "plain"] {
             assert!(!is_in_template_name(27, name), "{name}");
         }
     }

@@ -3,7 +3,7 @@
 use capstan_capi_types::admission::{Admission, Features, FieldError};
 
 use super::{Errors, control_plane, network, unsupported, update, workers};
-use crate::names::annotation;
+use crate::names::{annotation, is_set};
 use crate::types::{Cluster, MachineHealthCheckConfiguration, Ref, RegistryMirrorConfiguration};
 use crate::version;
 
@@ -70,7 +70,7 @@ impl Admission for Cluster {
 /// What is checked when a cluster is created only.
 fn create(cluster: &Cluster, errors: &mut Errors) {
     // Clusters that are taken over arrive paused, and are judged when they are unpaused.
-    if cluster.metadata.annotations.contains_key(annotation::PAUSED) {
+    if is_set(&cluster.metadata, annotation::PAUSED) {
         return;
     }
     if cluster.is_self_managed() {

@@ -6,7 +6,7 @@ use capstan_capi_types::admission::{Admission, Features, FieldError, SecretUse};
 use capstan_object::Key;
 
 use super::Errors;
-use crate::names::{SYSTEM_NAMESPACE, annotation};
+use crate::names::{SYSTEM_NAMESPACE, annotation, is_set};
 use crate::types::{CloudStackAvailabilityZone, CloudStackDatacenterConfig};
 
 impl Admission for CloudStackDatacenterConfig {
@@ -54,7 +54,7 @@ impl Admission for CloudStackDatacenterConfig {
         }
         if let Some(old) = old
             && !self.metadata.is_deleting()
-            && !self.metadata.annotations.contains_key(annotation::PAUSED)
+            && !is_set(&old.metadata, annotation::PAUSED)
         {
             changed(&old.spec.zones(), &zones, &mut errors);
         }

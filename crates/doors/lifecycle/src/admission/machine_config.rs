@@ -3,7 +3,7 @@
 use capstan_capi_types::admission::{Admission, Features, FieldError};
 
 use super::Errors;
-use crate::names::annotation;
+use crate::names::{annotation, is_set};
 use crate::types::{CloudStackDiskOffering, CloudStackMachineConfig, ResourceIdentifier};
 
 /// Settings of virtual machines that CloudStack or Cluster API decide.
@@ -81,7 +81,7 @@ impl Admission for CloudStackMachineConfig {
         users(self, &mut errors);
         if let Some(old) = old
             && !self.metadata.is_deleting()
-            && !self.metadata.annotations.contains_key(annotation::PAUSED)
+            && !is_set(&old.metadata, annotation::PAUSED)
         {
             let fixed = [
                 (spec.affinity != old.spec.affinity, "spec.affinity"),

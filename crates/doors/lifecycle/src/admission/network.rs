@@ -143,19 +143,33 @@ fn proxy(proxy: &ProxyConfiguration, errors: &mut Errors) {
             errors.push(FieldError::required(path, format!("no value set for {field}: use host:port")));
             continue;
         }
-        let address = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")).unwrap_or(text);
-        let port = address.rsplit_once(':').is_some();
-        if !port || endpoint::parse(address).is_err() {
+        if !is_plain(text) {
+            let what =
+                "spaces and the characters \" \\ % are not allowed: they mean something in systemd units";
+            errors.push(FieldError::forbidden(path, what));
+        } else if !is_proxy(text) {
             errors.push(FieldError::invalid(path, text.as_str(), "use host:port, or a URL with a port"));
         }
     }
     for (at, entry) in proxy.no_proxy.iter().enumerate() {
-        // Part of a line of a systemd unit.
-        if entry.is_empty()
-            || !entry.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\%,".contains(&byte))
-        {
+        if entry.is_empty() || !is_plain(entry) || entry.contains(',') {
             let what = "use a host, a domain or a CIDR";
             errors.push(FieldError::invalid(format!("{path}.noProxy[{at}]"), entry.as_str(), what));
         }
     }
+}
+
+/// Whether a text can be in a line of a systemd unit.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\%".contains(&byte))
+}
+
+/// `host:port`, or a URL with a port, which may have credentials and end with a slash.
+fn is_proxy(text: &str) -> bool {
+    let url = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let address = url.map_or(text, |url| {
+        let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.rsplit_once('@').map_or(authority, |(_, address)| address)
+    });
+    address.contains(':') && endpoint::parse(address).is_ok()
 }

@@ -124,7 +124,6 @@ fn clusters_that_are_refused() {
         (at("name"), json!("A"), format!(r#"{md}.name: Invalid value: "A": {}"#, capstan_schema::meta::dns1123_subdomain("A").join(""))),
         (at("autoscalingConfiguration"), json!({"minCount": 3, "maxCount": 5}), format!("{md}.autoscalingConfiguration.minCount: Invalid value: 3: min count must be less than or equal to count")),
         (at("autoscalingConfiguration"), json!({"minCount": 1, "maxCount": 1}), format!("{md}.autoscalingConfiguration.maxCount: Invalid value: 1: max count must be greater than or equal to count")),
-        (at("taints"), json!([{"key": "a", "effect": "NoSchedule"}]), "spec.workerNodeGroupConfigurations: Forbidden: at least one WorkerNodeGroupConfiguration must not have NoExecute and/or NoSchedule taints".into()),
         (at("failureDomains"), json!(["a"]), format!("{md}.failureDomains: Forbidden: failureDomains are not supported on CloudStack: machines are spread over the availability zones")),
         (at("kubernetesVersion"), json!("1.34"), format!(r#"{md}.kubernetesVersion: Invalid value: "1.34": worker nodes cannot be newer than the control plane: upgrade the cluster first"#)),
         (at("kubernetesVersion"), json!("1.29"), format!(r#"{md}.kubernetesVersion: Invalid value: "1.29": worker nodes can be at most 3 minor versions behind the control plane: upgrade the group first"#)),
@@ -145,6 +144,8 @@ fn clusters_that_are_refused() {
         ("spec.clusterNetwork.nodes".into(), json!({"cidrMaskSize": 16}), "spec.clusterNetwork.nodes.cidrMaskSize: Invalid value: 16: the range of a node must be smaller than the range of pods with mask 16".into()),
         ("spec.proxyConfiguration".into(), json!({"httpProxy": "p:1"}), "spec.proxyConfiguration.httpsProxy: Required value: no value set for httpsProxy: use host:port".into()),
         ("spec.proxyConfiguration".into(), json!({"httpProxy": "p:1", "httpsProxy": "p"}), r#"spec.proxyConfiguration.httpsProxy: Invalid value: "p": use host:port, or a URL with a port"#.into()),
+        ("spec.proxyConfiguration".into(), json!({"httpProxy": "p:1", "httpsProxy": "http://p/"}), r#"spec.proxyConfiguration.httpsProxy: Invalid value: "http://p/": use host:port, or a URL with a port"#.into()),
+        ("spec.proxyConfiguration".into(), json!({"httpProxy": "http://me:a%40b@p:1", "httpsProxy": "p:1"}), r#"spec.proxyConfiguration.httpProxy: Forbidden: spaces and the characters " \ % are not allowed: they mean something in systemd units"#.into()),
         ("spec.registryMirrorConfiguration".into(), json!({}), "spec.registryMirrorConfiguration.endpoint: Required value: name the host of the registry mirror".into()),
         ("spec.registryMirrorConfiguration".into(), json!({"endpoint": "m", "port": "x"}), r#"spec.registryMirrorConfiguration.port: Invalid value: "x": use a number from 1 to 65535"#.into()),
         ("spec.registryMirrorConfiguration".into(), json!({"endpoint": "https://m"}), r#"spec.registryMirrorConfiguration.endpoint: Invalid value: "https://m": use an address or a domain name, without a scheme and a port"#.into()),
@@ -153,6 +154,22 @@ fn clusters_that_are_refused() {
     let rows: Vec<(&str, Value, &str)> =
         rows.iter().map(|(path, value, text)| (path.as_str(), value.clone(), text.as_str())).collect();
     refused::<Cluster>(&cluster(), &rows);
+}
+
+#[test]
+fn clusters_that_are_accepted_as_by_eks_anywhere() {
+    let both = |proxy: &str| json!({"httpProxy": proxy, "httpsProxy": proxy});
+    let at = |rest: &str| format!("spec.workerNodeGroupConfigurations.0.{rest}");
+    for (path, value) in [
+        // Only clusters that manage themselves need a group without such taints.
+        (at("taints"), json!([{"key": "a", "effect": "NoSchedule"}])),
+        (at("taints"), json!([{"key": "a", "effect": "NoExecute"}])),
+        ("spec.proxyConfiguration".to_owned(), both("proxy.example:3128")),
+        ("spec.proxyConfiguration".to_owned(), both("http://proxy.example:3128/")),
+        ("spec.proxyConfiguration".to_owned(), both("https://me:secret@proxy.example:3128")),
+    ] {
+        assert_eq!(admitted::<Cluster>(&with(cluster(), &path, value.clone()), None), [], "{path} = {value}");
+    }
 }
 
 #[test]
@@ -329,6 +346,68 @@ fn what_cannot_change_and_what_can() {
     let config = machine_config();
     let together = with(config.clone(), "spec.affinity", json!("pro"));
     assert_eq!(admitted::<CloudStackMachineConfig>(&together, Some(&config)).len(), 1);
+}
+
+/// Names of the fields that cannot change in an object whose annotation had a value before and has one after.
+fn fixed<T: Admission>(
+    old: &Value,
+    path: &str,
+    value: &Value,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> Vec<String> {
+    let paused = |mut object: Value, value: Option<&str>| {
+        if let Some(value) = value {
+            object["metadata"]["annotations"] = json!({crate::names::annotation::PAUSED: value});
+        }
+        object
+    };
+    let new = paused(with(old.clone(), path, value.clone()), after);
+    let errors = admitted::<T>(&new, Some(&paused(old.clone(), before)));
+    errors.into_iter().map(|error| error.field).collect()
+}
+
+#[test]
+fn what_was_paused_can_be_repaired() {
+    let host = "spec.controlPlaneConfiguration.endpoint";
+    let (pools, own) = ("spec.clusterNetwork.pods", json!({"cidrBlocks": ["172.16.0.0/16"]}));
+    let itself = with(cluster(), "spec.managementCluster.name", json!("one"));
+    let (manager, other) = ("spec.managementCluster.name", json!("capstan"));
+    for (before, after, is_fixed) in [
+        (None, None, true),
+        (None, Some("true"), true),
+        (Some("false"), None, true),
+        (Some(""), Some(""), true),
+        (Some("true"), Some("true"), false),
+        (Some("true"), None, false),
+    ] {
+        let expected = |path: &str| is_fixed.then(|| path.to_owned()).into_iter().collect::<Vec<_>>();
+        let shown = format!("{before:?}, then {after:?}");
+        let moved = json!({"host": "10.0.0.11"});
+        assert_eq!(fixed::<Cluster>(&cluster(), host, &moved, before, after), expected(host), "{shown}");
+        assert_eq!(fixed::<Cluster>(&cluster(), pools, &own, before, after), expected(pools), "{shown}");
+        // A cluster that managed itself gets its manager.
+        assert_eq!(fixed::<Cluster>(&itself, manager, &other, before, after), expected(manager), "{shown}");
+        let found = fixed::<CloudStackMachineConfig>(
+            &machine_config(),
+            "spec.affinity",
+            &json!("pro"),
+            before,
+            after,
+        );
+        assert_eq!(found, expected("spec.affinity"), "{shown}");
+        let found = fixed::<CloudStackDatacenterConfig>(
+            &datacenter(),
+            "spec.availabilityZones.0.zone.name",
+            &json!("other"),
+            before,
+            after,
+        );
+        assert_eq!(found, expected("spec.availabilityZones"), "{shown}");
+    }
+    let kept =
+        fixed::<Cluster>(&itself, "spec.controlPlaneConfiguration.count", &json!(5), Some("true"), None);
+    assert_eq!(kept, ["spec.managementCluster.name"], "it still manages itself");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use capstan_capi_types::admission::FieldError;
 
 use super::Errors;
 use crate::endpoint;
-use crate::names::annotation;
+use crate::names::{annotation, is_set};
 use crate::types::Cluster;
 use crate::version;
 
@@ -39,7 +39,9 @@ pub(super) fn validate(new: &Cluster, old: &Cluster, errors: &mut Errors) {
         let path = format!("metadata.annotations[{}]", annotation::CNI);
         errors.push(FieldError::forbidden(path, "the CNI of a cluster cannot be changed"));
     }
-    for (_, path) in fixed.into_iter().filter(|(changed, _)| *changed) {
+    let was_paused = is_set(&old.metadata, annotation::PAUSED);
+    // Whoever pauses a cluster repairs it by hand. A cluster that managed itself gets its manager then.
+    for (_, path) in fixed.into_iter().filter(|(changed, _)| *changed && !was_paused) {
         errors.push(FieldError::forbidden(path, IMMUTABLE));
     }
     for (removed, path) in [
@@ -53,12 +55,10 @@ pub(super) fn validate(new: &Cluster, old: &Cluster, errors: &mut Errors) {
             errors.push(FieldError::forbidden(path, "field cannot be removed after setting"));
         }
     }
-    // Whoever pauses a cluster repairs it by hand.
-    if new.metadata.annotations.contains_key(annotation::PAUSED) {
+    if is_set(&new.metadata, annotation::PAUSED) {
         return;
     }
-    let unpaused = old.metadata.annotations.contains_key(annotation::PAUSED);
-    if unpaused && new.is_self_managed() {
+    if was_paused && new.is_self_managed() {
         errors.push(FieldError::forbidden(
             "spec.managementCluster.name",
             "self-managed clusters are not supported: keep the cluster paused",

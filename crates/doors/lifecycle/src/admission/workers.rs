@@ -28,14 +28,6 @@ pub(super) fn validate(cluster: &Cluster, errors: &mut Errors) {
         }
         self::group(cluster, group, &path, errors);
     }
-    let repels = |group: &WorkerNodeGroupConfiguration| {
-        group.taints.iter().any(|taint| matches!(taint.effect.as_str(), "NoExecute" | "NoSchedule"))
-    };
-    if !groups.is_empty() && groups.iter().all(repels) {
-        let what =
-            "at least one WorkerNodeGroupConfiguration must not have NoExecute and/or NoSchedule taints";
-        errors.push(FieldError::forbidden(path, what));
-    }
 }
 
 fn group(cluster: &Cluster, group: &WorkerNodeGroupConfiguration, path: &str, errors: &mut Errors) {

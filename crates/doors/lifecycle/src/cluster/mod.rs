@@ -37,7 +37,7 @@ pub use cni::{CniCall, CniSeen, Rollout, Running};
 pub use observe::{Current, Observed};
 
 use crate::cni::{Cni, Renderer};
-use crate::names::{annotation, label};
+use crate::names::{annotation, is_set, label};
 use crate::release::Releases;
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
 
@@ -158,13 +158,12 @@ impl Controller for Clusters {
     }
 
     fn paused(&self, object: &Cluster, _: &View) -> Result<Option<String>, ObserveError> {
-        let annotations = &object.metadata.annotations;
-        if !annotations.contains_key(annotation::PAUSED) {
+        if !is_set(&object.metadata, annotation::PAUSED) {
             return Ok(None);
         }
         let paused = format!("it has the annotation {}", annotation::PAUSED);
         let allow = annotation::ALLOW_DELETE_WHEN_PAUSED;
-        Ok(match (object.metadata.is_deleting(), annotations.contains_key(allow)) {
+        Ok(match (object.metadata.is_deleting(), is_set(&object.metadata, allow)) {
             (false, _) => Some(paused),
             (true, true) => None,
             (true, false) => {

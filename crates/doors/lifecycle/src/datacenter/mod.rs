@@ -18,7 +18,7 @@ use capstan_provider_kit::SecretOutline;
 use parking_lot::Mutex;
 
 use crate::cloud::{self, OpenZone, secret_of};
-use crate::names::annotation;
+use crate::names::{annotation, is_set};
 use crate::types::CloudStackDatacenterConfig;
 
 /// Datacenters by the Secrets with their keys.
@@ -65,7 +65,7 @@ impl Controller for Datacenters {
     }
 
     fn paused(&self, object: &CloudStackDatacenterConfig, _: &View) -> Result<Option<String>, ObserveError> {
-        let paused = object.metadata.annotations.contains_key(annotation::PAUSED);
+        let paused = is_set(&object.metadata, annotation::PAUSED);
         Ok(paused.then(|| format!("it has the annotation {}", annotation::PAUSED)))
     }
 

@@ -12,18 +12,22 @@ use crate::types::{Cluster, MachineHealthCheckConfiguration, WorkerNodeGroupConf
 const STARTUP: i32 = 600;
 /// How long a node may be unhealthy.
 const UNHEALTHY: i32 = 300;
+/// How many machines of the control plane may be unhealthy for one to be replaced.
 const MAX_UNHEALTHY: &str = "100%";
+/// The same of a worker group, so that the loss of a network does not replace a whole group.
+const MAX_UNHEALTHY_WORKERS: &str = "40%";
 
 pub(super) fn of_control_plane(cluster: &Cluster) -> MachineHealthCheck {
     let own = cluster.spec.control_plane_configuration.machine_health_check.as_ref();
     let name = names::control_plane_health_check(cluster_name(cluster));
-    check(cluster, &name, own, label::CONTROL_PLANE, String::new())
+    check(cluster, &name, own, (label::CONTROL_PLANE, String::new()), MAX_UNHEALTHY)
 }
 
 pub(super) fn of_group(cluster: &Cluster, group: &WorkerNodeGroupConfiguration) -> MachineHealthCheck {
     let name = names::worker_health_check(cluster_name(cluster), &group.name);
     let deployment = names::deployment(cluster_name(cluster), &group.name);
-    check(cluster, &name, group.machine_health_check.as_ref(), label::DEPLOYMENT_NAME, deployment)
+    let own = group.machine_health_check.as_ref();
+    check(cluster, &name, own, (label::DEPLOYMENT_NAME, deployment), MAX_UNHEALTHY_WORKERS)
 }
 
 /// A setting of the group, else of the cluster, else ours.
@@ -31,8 +35,8 @@ fn check(
     cluster: &Cluster,
     name: &str,
     own: Option<&MachineHealthCheckConfiguration>,
-    label: &str,
-    value: String,
+    (label, value): (&str, String),
+    max_unhealthy: &str,
 ) -> MachineHealthCheck {
     let settings: Vec<_> = own.into_iter().chain(&cluster.spec.machine_health_check).collect();
     let seconds = |of: fn(&MachineHealthCheckConfiguration) -> Option<&String>, otherwise: i32| {
@@ -54,6 +58,6 @@ fn check(
         })
         .collect();
     check.spec.remediation.trigger_if.unhealthy_less_than_or_equal_to =
-        Some(most.unwrap_or_else(|| IntOrString::String(MAX_UNHEALTHY.to_owned())));
+        Some(most.unwrap_or_else(|| IntOrString::String(max_unhealthy.to_owned())));
     check
 }

@@ -35,7 +35,10 @@ pub(super) fn registration(manifests: &Manifests<'_>, role: &Role<'_>) -> NodeRe
         args.push(arg("tls-cipher-suites", CIPHER_SUITE));
     }
     if !role.labels.is_empty() {
-        let labels: Vec<String> = role.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut labels: Vec<String> =
+            role.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        // By the whole text, as EKS Anywhere does: another order would replace the machines of its clusters.
+        labels.sort();
         args.push(arg("node-labels", labels.join(",")));
     }
     NodeRegistrationOptions {

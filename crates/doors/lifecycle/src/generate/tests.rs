@@ -176,7 +176,7 @@ fn encryption_by_a_plug_in_needs_a_file_and_a_feature_gate() {
 #[test]
 fn disks_symlinks_labels_and_kubelet_settings_reach_the_machines() {
     let own = cluster(json!({"workerNodeGroupConfigurations": [{
-        "name": "md-0", "labels": {"b": "2", "a": "1"}, "kubeletConfiguration": {"maxPods": 20},
+        "name": "md-0", "labels": {"b": "2", "a": "1", "a-b": "3"}, "kubeletConfiguration": {"maxPods": 20},
         "autoscalingConfiguration": {"minCount": 1, "maxCount": 5},
         "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
         "machineGroupRef": {"kind": "CloudStackMachineConfig", "name": "md"},
@@ -190,7 +190,7 @@ fn disks_symlinks_labels_and_kubelet_settings_reach_the_machines() {
     let spec = &group.bootstrap.spec.template.spec;
     let node = &spec.join_configuration.node_registration;
     let labels = node.kubelet_extra_args.iter().find(|arg| arg.name == "node-labels");
-    assert_eq!(labels.and_then(|arg| arg.value.as_deref()), Some("a=1,b=2"));
+    assert_eq!(labels.and_then(|arg| arg.value.as_deref()), Some("a-b=3,a=1,b=2"));
     assert_eq!(node.taints.as_ref().map(Vec::len), Some(1));
     assert_eq!(spec.join_configuration.patches.directory, "/etc/kubernetes/patches");
     assert!(spec.files[0].content.contains("maxPods: 20"), "{}", spec.files[0].content);
@@ -203,6 +203,46 @@ fn disks_symlinks_labels_and_kubelet_settings_reach_the_machines() {
     );
     // The autoscaler sets the replicas.
     assert_eq!(group.deployment.spec.replicas, None);
+}
+
+#[test]
+fn health_checks_have_the_settings_of_the_group_else_of_the_cluster_else_the_defaults() {
+    let spec = |own: Value, group: Value, all: Value| {
+        let reference = |name: &str| json!({"kind": "CloudStackMachineConfig", "name": name});
+        json!({
+            "controlPlaneConfiguration": {
+                "count": 3, "endpoint": {"host": "10.0.0.10"}, "machineGroupRef": reference("cp"),
+                "machineHealthCheck": own,
+            },
+            "workerNodeGroupConfigurations": [
+                {"name": "md-0", "machineGroupRef": reference("md"), "machineHealthCheck": group},
+            ],
+            "machineHealthCheck": all,
+        })
+    };
+    let none = || Value::Null;
+    for (own, group, all, expected) in [
+        (none(), none(), none(), ["100% 600 300", "40% 600 300"]),
+        (none(), none(), json!({"nodeStartupTimeout": "20m0s"}), ["100% 1200 300", "40% 1200 300"]),
+        (none(), none(), json!({"maxUnhealthy": "60%"}), ["60% 600 300", "60% 600 300"]),
+        (json!({"maxUnhealthy": 1}), json!({"maxUnhealthy": "50%"}), none(), ["1 600 300", "50% 600 300"]),
+        (
+            none(),
+            json!({"unhealthyMachineTimeout": "2m30s"}),
+            json!({"maxUnhealthy": "80%", "unhealthyMachineTimeout": "1m0s"}),
+            ["80% 600 60", "80% 600 150"],
+        ),
+    ] {
+        let all = generated(spec(own, group, all));
+        let found = [&all.control_plane_health_check, &all.groups[0].health_check].map(|check| {
+            let most = check.spec.remediation.trigger_if.unhealthy_less_than_or_equal_to.as_ref();
+            let most = most.map(|most| json!(most).to_string().replace('"', "")).unwrap_or_default();
+            let checks = &check.spec.checks;
+            let unhealthy = checks.unhealthy_node_conditions[0].timeout_seconds.unwrap_or_default();
+            format!("{most} {} {unhealthy}", checks.node_startup_timeout_seconds.unwrap_or_default())
+        });
+        assert_eq!(found, expected);
+    }
 }
 
 #[test]

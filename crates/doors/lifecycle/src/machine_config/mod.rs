@@ -13,7 +13,7 @@ use capstan_controller::{Controller, Decision, GATHER, Look, NoCall, ObserveErro
 use capstan_object::{Key, Object};
 
 use crate::cluster::{BY_MACHINE_CONFIG, machine_configs_of};
-use crate::names::annotation;
+use crate::names::{annotation, is_set};
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Controller for MachineConfigs {
     }
 
     fn paused(&self, object: &CloudStackMachineConfig, _: &View) -> Result<Option<String>, ObserveError> {
-        let paused = object.metadata.annotations.contains_key(annotation::PAUSED);
+        let paused = is_set(&object.metadata, annotation::PAUSED);
         Ok(paused.then(|| format!("it has the annotation {}", annotation::PAUSED)))
     }
 
