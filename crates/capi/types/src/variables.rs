@@ -7,7 +7,7 @@ use capstan_schema::memory::MemoryBudget;
 use capstan_schema::path::Path;
 use capstan_schema::rules::Rules;
 use capstan_schema::validate::Dialect;
-use capstan_schema::{Schema, default, golang, prune, validate};
+use capstan_schema::{Schema, crd, default, golang, prune, validate};
 use serde_json::{Map, Value, json};
 
 use crate::core::cluster_class::{
@@ -358,19 +358,43 @@ fn validate_schema(variable: &ClusterClassVariable, path: &str) -> Vec<FieldErro
             return errors.into_iter().map(|error| FieldError { field: below(&error), ..error }).collect();
         }
     };
-    let mut errors = Vec::new();
-    if schema.get("type").and_then(Value::as_str).is_none_or(str::is_empty)
-        && schema.get("x-kubernetes-int-or-string") != Some(&true.into())
-        && schema.get("x-kubernetes-preserve-unknown-fields") != Some(&true.into())
-    {
-        errors.push(FieldError::required(format!("{path}.type"), "type cannot be empty"));
-    }
-    if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
-        let at = format!("{path}.default");
-        let found = validate::validate(&parsed, default, Dialect::Object, &Path::at(&at));
-        errors.extend(found.into_iter().map(|error| with_value(error, &default.to_string())));
+    // The API server knows these as absent only.
+    let plain = without_false(&without_ours(schema));
+    let found = crd::validate_value_schema(&plain, &parsed, &Path::at(path));
+    // CRDs forbid uniqueItems, classes do not.
+    let found = found.into_iter().filter(|error| !error.field.ends_with(".uniqueItems"));
+    let mut errors: Vec<FieldError> = found.map(of_class).collect();
+    if errors.is_empty() {
+        validate_allowed(&plain, path, &mut errors);
     }
     errors
+}
+
+/// An error in the words of Cluster API, where they are others than those about CRDs.
+fn of_class(error: FieldError) -> FieldError {
+    if error.detail != "additionalProperties and properties are mutual exclusive" {
+        return error;
+    }
+    let field = error.field.strip_suffix(".additionalProperties").unwrap_or(&error.field);
+    FieldError::forbidden(field, "additionalProperties and properties are mutually exclusive")
+}
+
+/// Values that a schema allows must fit the rest of it.
+fn validate_allowed(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if let (Some(values), Ok(parsed)) = (schema["enum"].as_array(), Schema::from_json(schema)) {
+        for (at, value) in values.iter().enumerate().filter(|(_, value)| !value.is_null()) {
+            let at = format!("{path}.enum[{at}]");
+            errors.extend(validate::validate(&parsed, value, Dialect::Object, &Path::at(&at)));
+        }
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        validate_allowed(property, &format!("{path}.properties[{name}]"), errors);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(child) = schema.get(key).filter(|child| child.is_object()) {
+            validate_allowed(child, &format!("{path}.{key}"), errors);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -535,18 +559,92 @@ mod tests {
             ),
             (
                 vec![definition("a", false, json!({}))],
-                vec!["s[a].schema.openAPIV3Schema.type: Required value: type cannot be empty"],
-            ),
-            (
-                vec![definition("a", false, json!({"type": "integer", "default": "x"}))],
                 vec![
-                    "s[a].schema.openAPIV3Schema.default: Invalid value: \"\\\"x\\\"\": must be of type integer: \"string\"",
+                    "s[a].schema.openAPIV3Schema.type: Required value: must not be empty for specified object fields",
                 ],
             ),
         ] {
             let errors = validate_definitions(&variables, "s");
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             assert_eq!(errors, expected);
+        }
+    }
+
+    #[test]
+    fn schemas_of_definitions_are_validated_throughout() {
+        let rule = |rule: &str| json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+        let object = |property: Value| json!({"type": "object", "properties": {"b": property}});
+        let grows = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]});
+        for schema in [
+            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}),
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": false}),
+            json!({"type": "object", "additionalProperties": object(grows)}),
+            json!({"x-kubernetes-int-or-string": true, "default": "50%"}),
+            object(
+                json!({"type": "object", "properties": {"c": {"type": "integer", "default": 1}}, "default": {}}),
+            ),
+            object(
+                json!({"type": "string", "enum": ["a", "b"], "default": "a", "x-metadata": {"labels": {"a": "b"}}}),
+            ),
+        ] {
+            assert_eq!(validate_definitions(&[definition("a", false, schema.clone())], "s"), [], "{schema}");
+        }
+        for (schema, field, detail) in [
+            (json!({"type": "array"}), ".items", "must be specified"),
+            (json!({"type": "integer", "default": "x"}), ".default", "must be of type integer: \"string\""),
+            (
+                object(json!({"type": "array", "items": {}})),
+                ".properties[b].items.type",
+                "must not be empty for specified array items",
+            ),
+            (
+                json!({"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}),
+                "",
+                "additionalProperties and properties are mutually exclusive",
+            ),
+            (
+                object(json!({"type": "integer", "maximum": 3, "default": 4})),
+                ".properties[b].default",
+                "should be less than or equal to 3",
+            ),
+            (
+                json!({"type": "object", "properties": {"b": {"type": "string"}}, "default": {"c": 1}}),
+                ".default",
+                "must not have unknown fields",
+            ),
+            (
+                object(json!({"type": "string", "enum": ["a", 1]})),
+                ".properties[b].enum[1]",
+                "must be of type string: \"integer\"",
+            ),
+            (rule(" "), ".x-kubernetes-validations[0].rule", "rule is not specified"),
+            (rule("self >"), ".x-kubernetes-validations[0].rule", "compilation failed"),
+            (rule("self"), ".x-kubernetes-validations[0].rule", "must evaluate to a bool"),
+            (
+                object(rule("self > 1")),
+                ".properties[b].x-kubernetes-validations[0].rule",
+                "compilation failed",
+            ),
+            (
+                json!({"type": "array", "items": rule("self == oldSelf")}),
+                ".items.x-kubernetes-validations[0].rule",
+                "oldSelf cannot be used on the uncorrelatable portion",
+            ),
+            (
+                json!({"type": "string", "default": "b", "x-kubernetes-validations": [{"rule": "self == 'a'"}]}),
+                ".default",
+                "failed rule: self == 'a'",
+            ),
+            (
+                json!({"type": "object", "anyOf": [{"properties": {"b": {"type": "string"}}}]}),
+                ".anyOf[0].properties[b].type",
+                "must be empty to be structural",
+            ),
+        ] {
+            let errors = validate_definitions(&[definition("a", false, schema.clone())], "s");
+            let expected = format!("s[a].schema.openAPIV3Schema{field}");
+            let found = errors.iter().any(|error| error.field == expected && error.detail.contains(detail));
+            assert!(found, "{schema}: {errors:?}");
         }
     }
 }

@@ -21,6 +21,14 @@ pub fn validate(schema: &Arc<Schema>, require_pruned: bool, path: &Path<'_>) -> 
     walk.out
 }
 
+/// Checks the defaults of the schema of a value that is no resource.
+pub fn validate_value(schema: &Arc<Schema>, path: &Path<'_>) -> FieldErrors {
+    let mut walk =
+        Walk { require_pruned: true, budget: Budget::default(), out: FieldErrors::new(), steps: Vec::new() };
+    walk.node(schema, schema, false, false, path);
+    walk.out
+}
+
 /// The path from the enclosing resource to a default.
 #[derive(Clone)]
 enum Step {

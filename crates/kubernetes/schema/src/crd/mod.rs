@@ -9,6 +9,7 @@ mod props;
 mod render;
 mod spec;
 mod structural;
+mod value;
 mod version;
 mod view;
 mod webhook;
@@ -26,6 +27,7 @@ use crate::path::Path;
 use view::Spec;
 
 pub use defaults::prune_defaults;
+pub use value::validate as validate_value_schema;
 
 /// Most selectable fields of one version.
 const MAX_SELECTABLE_FIELDS: usize = 8;
