@@ -152,7 +152,13 @@ fn rendered(template: &str, data: &Value) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_saphyr::from_str(&text).map_err(|error| format!("the template renders to no YAML: {error}"))
+    // As Go's parser, by YAML 1.1: 0644 is octal, and of a key that is there twice the last value counts.
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+    };
+    serde_saphyr::from_str_with_options(&text, options)
+        .map_err(|error| format!("the template renders to no YAML: {error}"))
 }
 
 fn operation(change: &JsonPatch, data: &Value) -> Result<Value, String> {

@@ -103,6 +103,11 @@ fn values_come_from_variables_and_templates() {
             json!(["a", {"b": 3}]),
         ),
         (json!({"op": "add", "valueFrom": {"template": "\"{{ .count }}\""}}), "/x", json!("3")),
+        (
+            json!({"op": "add", "valueFrom": {"template": "{a: 0644, b: yes, a: 0600}"}}),
+            "/x",
+            json!({"a": 384, "b": true}),
+        ),
         (json!({"op": "add", "value": "first"}), "/list/0", json!("first")),
         (json!({"op": "remove"}), "/flavor", Value::Null),
     ] {
