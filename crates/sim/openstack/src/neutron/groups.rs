@@ -38,6 +38,9 @@ const PROTOCOLS: &[(&str, u8)] = &[
     ("vrrp", 112),
 ];
 
+/// The range that Neutron keeps as none.
+const EVERY_PORT: (i64, i64) = (1, 65_535);
+
 /// A project's default group, which is there as soon as anything asks for it.
 pub(crate) fn ensure_default(cloud: &mut Cloud, project: &str) {
     if project.is_empty() || super::ports::default_group(cloud, project).is_some() {
@@ -154,6 +157,17 @@ fn same_rule(one: &Object, other: &Object) -> bool {
         && protocol(one) == protocol(other)
 }
 
+/// ICMP of IPv6 has one name and one number, whatever was sent.
+fn settle_icmp(row: &mut Object, protocol: String) -> String {
+    let settled = match protocol.as_str() {
+        "icmp" | "icmpv6" if row.text("ethertype") == "IPv6" => "ipv6-icmp",
+        "1" if row.text("ethertype") == "IPv6" => "58",
+        _ => return protocol,
+    };
+    row.insert("protocol".to_owned(), json!(settled));
+    settled.to_owned()
+}
+
 fn check_rule(cloud: &Cloud, row: &mut Object) -> Result<(), Fail> {
     let fail = |kind, text: String| Err(Fail::new(400, kind, text));
     match row.text("ethertype").to_lowercase().as_str() {
@@ -185,6 +199,7 @@ fn check_rule(cloud: &Cloud, row: &mut Object) -> Result<(), Fail> {
         }
         row.insert("protocol".to_owned(), json!(protocol));
     }
+    let protocol = settle_icmp(row, protocol);
     for name in ["port_range_min", "port_range_max"] {
         if let Some(Value::String(text)) = row.get(name) {
             let Ok(number) = text.parse::<i64>() else {
@@ -198,6 +213,10 @@ fn check_rule(cloud: &Cloud, row: &mut Object) -> Result<(), Fail> {
                 format!("Invalid value for port {}", row.number(name)),
             );
         }
+    }
+    if (row.number("port_range_min"), row.number("port_range_max")) == EVERY_PORT {
+        row.insert("port_range_min".to_owned(), Value::Null);
+        row.insert("port_range_max".to_owned(), Value::Null);
     }
     let number = protocol_number(&protocol).filter(|_| row.has("protocol"));
     let (min, max) = (row.has("port_range_min"), row.has("port_range_max"));
@@ -260,6 +279,7 @@ fn check_rule(cloud: &Cloud, row: &mut Object) -> Result<(), Fail> {
             let text = format!("Conflicting value ethertype {} for CIDR {prefix}", row.text("ethertype"));
             return fail("SecurityGroupRuleParameterConflict", text);
         }
+        row.insert("remote_ip_prefix".to_owned(), json!(net.to_string()));
         row.insert("normalized_cidr".to_owned(), json!(net.trunc().to_string()));
     }
     if row.has("remote_group_id") {

@@ -83,3 +83,32 @@ async fn a_bulk_create_makes_all_or_nothing() {
     assert_eq!(tenant.call(Service::Network, "POST", "/v2.0/networks", Some(body)).await.status, 400);
     assert_eq!(tenant.get(Service::Network, "/v2.0/networks?name=one").await["networks"], json!([]));
 }
+
+#[tokio::test]
+async fn rules_are_kept_in_neutrons_spelling() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let group = tenant
+        .create(Service::Network, "/v2.0/security-groups", json!({"security_group": {"name": "g"}}))
+        .await;
+    let kept = async |more: serde_json::Value| {
+        let mut rule = json!({"security_group_id": group["id"], "direction": "ingress"});
+        rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let body = json!({"security_group_rule": rule});
+        tenant.create(Service::Network, "/v2.0/security-group-rules", body).await
+    };
+    let all = kept(json!({"protocol": "TCP", "port_range_min": 1, "port_range_max": 65535})).await;
+    assert_eq!(
+        (&all["protocol"], &all["port_range_min"], &all["port_range_max"]),
+        (&json!("tcp"), &json!(null), &json!(null))
+    );
+    let one = kept(json!({"remote_ip_prefix": "10.9.0.5"})).await;
+    assert_eq!(one["remote_ip_prefix"], "10.9.0.5/32");
+    let range = kept(json!({"remote_ip_prefix": "10.9.0.7/24"})).await;
+    assert_eq!(
+        (&range["remote_ip_prefix"], &range["normalized_cidr"]),
+        (&json!("10.9.0.7/24"), &json!("10.9.0.0/24"))
+    );
+    let ping = kept(json!({"protocol": "icmp", "ethertype": "IPv6"})).await;
+    assert_eq!(ping["protocol"], "ipv6-icmp");
+}
