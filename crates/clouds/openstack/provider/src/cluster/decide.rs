@@ -139,7 +139,8 @@ fn network(plan: &Plan<'_>, decision: &mut Decision) -> Option<NetworkStatusWith
         return None;
     };
     tagged(plan, decision, Tagged::Network, network.id.as_str(), &network.tags);
-    let Some(subnet) = plan.state.subnets.iter().find(|subnet| subnet.cidr == wanted.cidr) else {
+    let Some(subnet) = plan.state.subnets.iter().find(|subnet| plan::same_range(&subnet.cidr, &wanted.cidr))
+    else {
         let pools = wanted.allocation_pools.iter().map(|pool| (pool.start.clone(), pool.end.clone()));
         let call = ClusterCall::CreateSubnet {
             description: plan.description(""),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::OpenStackClusters;
 use super::observed::CloudState;
-use super::rules::API_PORT;
+use super::rules::{API_PORT, canonical_range};
 use crate::mark;
 
 pub(super) type Decision = capstan_controller::Decision<OpenStackClusters>;
@@ -71,6 +71,11 @@ pub(super) fn load_balancer(spec: &OpenStackClusterSpec) -> Option<&APIServerLoa
 pub(super) fn wants_floating_ip(spec: &OpenStackClusterSpec) -> bool {
     let disabled = api_server(spec).is_some_and(|server| server.enable_floating_ip == Some(false));
     !disabled && spec.enable_external_network != Some(false)
+}
+
+/// Whether a subnet has a range of the manifest. Neutron drops bits of hosts and writes IPv6 its own way.
+pub(super) fn same_range(held: &str, wanted: &str) -> bool {
+    held == wanted || canonical_range(wanted).is_some_and(|wanted| held == wanted)
 }
 
 /// The floating IP in the manifest. It is never deleted.

@@ -11,7 +11,7 @@ use capstan_openstack_types::v1beta2::OpenStackCluster;
 use capstan_provider_kit::resolution;
 
 use super::call::ClusterCall;
-use super::make;
+use super::{make, plan};
 use crate::error::CloudError;
 use crate::mark::{self, Owner};
 use crate::project::{Access, SETTLED};
@@ -40,7 +40,7 @@ async fn found(call: &ClusterCall, mark: &str, access: &Access) -> Result<(bool,
         }
         ClusterCall::CreateSubnet { network, cidr, .. } => {
             let all = access.all::<Subnet>(age).await?;
-            (all.iter().any(|it| it.network_id.as_str() == network && it.cidr == *cidr), true)
+            (all.iter().any(|it| it.network_id.as_str() == network && plan::same_range(&it.cidr, cidr)), true)
         }
         ClusterCall::CreateRouter { name, .. } => {
             (access.all::<Router>(age).await?.iter().any(|it| ours(name, &it.name, &it.description)), true)

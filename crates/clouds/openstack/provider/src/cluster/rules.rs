@@ -1,5 +1,7 @@
 //! Rules of managed security groups, as CAPO has them.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use capstan_openstack_client::network::{NewSecurityGroupRule, SecurityGroupRule};
 use capstan_openstack_types::ManagedSecurityGroupName;
 use capstan_openstack_types::v1beta2::{ManagedSecurityGroups, SecurityGroupRuleSpec};
@@ -8,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// The port that API servers listen on unless the manifest has another.
 pub(crate) const API_PORT: u16 = 6443;
 
+/// In place of the last port of a rule for ICMP: every code of the type in place of the first.
+const ANY_CODE: i32 = -1;
+
 /// A rule. Two are the same whatever their descriptions are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -15,7 +20,7 @@ pub struct Rule {
     pub direction: String,
     pub ethertype: String,
     pub protocol: Option<String>,
-    /// First and last port.
+    /// First and last port. Of ICMP type and code.
     pub ports: Option<(i32, i32)>,
     pub remote_group: Option<String>,
     pub remote_prefix: Option<String>,
@@ -50,19 +55,29 @@ impl Rule {
 
     /// The same traffic.
     pub(super) fn same(&self, other: &Self) -> bool {
-        let traffic = |rule: &Self| Self { description: String::new(), ..rule.clone() };
-        traffic(self) == traffic(other)
+        self.traffic() == other.traffic()
+    }
+
+    /// The rule without its description and as Neutron keeps it, so that two spellings of the same are equal.
+    fn traffic(&self) -> Self {
+        let range = |prefix: &String| canonical_range(prefix).unwrap_or_else(|| prefix.clone());
+        Self {
+            description: String::new(),
+            protocol: canonical_protocol(self.protocol.as_deref(), &self.ethertype),
+            ports: self.ports.filter(|ports| *ports != (1, 65_535)),
+            remote_prefix: self.remote_prefix.as_ref().map(range).filter(|range| !range.ends_with("/0")),
+            ..self.clone()
+        }
     }
 
     /// A rule that exists.
     pub(super) fn held(rule: &SecurityGroupRule) -> Self {
-        let first = rule.port_range_min.or(rule.port_range_max);
-        let last = rule.port_range_max.or(rule.port_range_min);
+        let protocol = rule.protocol.clone().filter(|protocol| protocol != "any");
         Self {
             direction: rule.direction.clone(),
             ethertype: rule.ethertype.clone(),
-            protocol: rule.protocol.clone().filter(|protocol| protocol != "any"),
-            ports: first.zip(last),
+            ports: ports(protocol.as_deref(), rule.port_range_min, rule.port_range_max),
+            protocol,
             remote_group: rule.remote_group_id.as_ref().map(ToString::to_string),
             remote_prefix: rule.remote_ip_prefix.clone(),
             description: rule.description.clone().unwrap_or_default(),
@@ -76,12 +91,52 @@ impl Rule {
             ethertype: Some(self.ethertype.clone()),
             protocol: self.protocol.clone(),
             port_range_min: self.ports.map(|(first, _)| first),
-            port_range_max: self.ports.map(|(_, last)| last),
+            port_range_max: self.ports.map(|(_, last)| last).filter(|last| *last != ANY_CODE),
             remote_group_id: self.remote_group.as_deref().map(Into::into),
             remote_ip_prefix: self.remote_prefix.clone(),
             description: Some(self.description.clone()).filter(|text| !text.is_empty()),
         }
     }
+}
+
+/// Neutron's name of a protocol; `None` is any.
+fn canonical_protocol(protocol: Option<&str>, ethertype: &str) -> Option<String> {
+    let protocol = protocol?.to_ascii_lowercase();
+    let name = match protocol.as_str() {
+        "" | "any" => return None,
+        "icmp" | "icmpv6" | "1" | "58" if ethertype == "IPv6" => "ipv6-icmp",
+        "1" => "icmp",
+        "6" => "tcp",
+        "17" => "udp",
+        other => other,
+    };
+    Some(name.to_owned())
+}
+
+/// First and last port, which are one if only one is given. Of ICMP a type may stand alone.
+fn ports(protocol: Option<&str>, min: Option<i32>, max: Option<i32>) -> Option<(i32, i32)> {
+    let is_icmp = ["IPv4", "IPv6"].iter().any(|family| {
+        matches!(canonical_protocol(protocol, family).as_deref(), Some("icmp" | "ipv6-icmp" | "icmpv6"))
+    });
+    match (min, max) {
+        (Some(kind), None) if is_icmp => Some((kind, ANY_CODE)),
+        _ => min.or(max).zip(max.or(min)),
+    }
+}
+
+/// A range of addresses without bits of hosts; an address alone is a range of one.
+pub(super) fn canonical_range(text: &str) -> Option<String> {
+    let (address, length) = text.split_once('/').map_or((text, None), |(ip, length)| (ip, Some(length)));
+    let address: IpAddr = address.parse().ok()?;
+    let longest: u32 = if address.is_ipv4() { 32 } else { 128 };
+    let length = length.map_or(Some(longest), |length| length.parse().ok())?;
+    let hosts = longest.checked_sub(length)?;
+    let network: IpAddr = match address {
+        // A shift by all bits is none.
+        IpAddr::V4(ip) => Ipv4Addr::from(u32::from(ip) & u32::MAX.checked_shl(hosts).unwrap_or(0)).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from(u128::from(ip) & u128::MAX.checked_shl(hosts).unwrap_or(0)).into(),
+    };
+    Some(format!("{network}/{length}"))
 }
 
 /// Ids of the managed groups.
@@ -194,13 +249,13 @@ impl Traffic<'_> {
     /// Rules of the manifest.
     fn own(&self, specs: &[SecurityGroupRuleSpec], rules: &mut Vec<Rule>) {
         for spec in specs {
-            let first = spec.port_range_min.or(spec.port_range_max);
-            let last = spec.port_range_max.or(spec.port_range_min);
+            let protocol = spec.protocol.clone().filter(|protocol| !protocol.is_empty());
+            let ports = ports(protocol.as_deref(), spec.port_range_min, spec.port_range_max);
             let rule = Rule {
                 direction: spec.direction.clone(),
                 ethertype: spec.ether_type.clone().unwrap_or_else(|| "IPv4".to_owned()),
-                protocol: spec.protocol.clone().filter(|protocol| !protocol.is_empty()),
-                ports: first.zip(last).filter(|ports| *ports != (0, 0)),
+                protocol,
+                ports: ports.filter(|ports| *ports != (0, 0)),
                 remote_group: spec.remote_group_id.clone(),
                 remote_prefix: spec.remote_ip_prefix.clone(),
                 description: spec.description.clone().unwrap_or_default(),
@@ -309,6 +364,93 @@ mod tests {
             };
             assert_eq!(rules.iter().find(mixed), None);
         }
+    }
+
+    fn spec(protocol: &str, min: Option<i32>, max: Option<i32>, prefix: &str) -> SecurityGroupRuleSpec {
+        SecurityGroupRuleSpec {
+            name: "own".to_owned(),
+            direction: "ingress".to_owned(),
+            protocol: Some(protocol.to_owned()),
+            port_range_min: min,
+            port_range_max: max,
+            remote_ip_prefix: Some(prefix.to_owned()),
+            ..SecurityGroupRuleSpec::default()
+        }
+    }
+
+    /// The rules of a manifest for workers.
+    fn own(specs: &[SecurityGroupRuleSpec]) -> Vec<Rule> {
+        let groups = Groups { control_plane: "cp", worker: "w", bastion: None };
+        let spec = &ManagedSecurityGroups::default();
+        let mut rules = Vec::new();
+        Traffic { spec, groups, ports: &[6443], cidrs: &[], ipv6: false }.own(specs, &mut rules);
+        rules
+    }
+
+    #[test]
+    fn a_rule_is_the_one_that_neutron_made_of_it() {
+        let kept =
+            |protocol: Option<&str>, ports: Option<(i32, i32)>, prefix: Option<&str>| SecurityGroupRule {
+                direction: "ingress".to_owned(),
+                ethertype: "IPv4".to_owned(),
+                protocol: protocol.map(str::to_owned),
+                port_range_min: ports.map(|(first, _)| first),
+                port_range_max: ports.map(|(_, last)| last),
+                remote_ip_prefix: prefix.map(str::to_owned),
+                ..SecurityGroupRule::default()
+            };
+        let table = [
+            (spec("TCP", Some(22), None, "10.0.0.5"), kept(Some("tcp"), Some((22, 22)), Some("10.0.0.5/32"))),
+            (spec("tcp", Some(1), Some(65_535), "10.0.0.0/8"), kept(Some("tcp"), None, Some("10.0.0.0/8"))),
+            (spec("any", None, None, "10.6.0.7/24"), kept(None, None, Some("10.6.0.7/24"))),
+            (spec("udp", Some(53), Some(53), "0.0.0.0/0"), kept(Some("udp"), Some((53, 53)), None)),
+        ];
+        for (wanted, held) in table {
+            let (wanted, held) = (own(&[wanted]).remove(0), Rule::held(&held));
+            assert!(wanted.same(&held), "{wanted:?} {held:?}");
+            let other = Rule { remote_prefix: Some("10.7.0.0/16".to_owned()), ..held };
+            assert!(!wanted.same(&other), "{wanted:?} {other:?}");
+        }
+        let v6 = |protocol: &str| Rule {
+            ethertype: "IPv6".to_owned(),
+            protocol: Some(protocol.to_owned()),
+            ..Rule::default()
+        };
+        assert!(v6("icmp").same(&v6("ipv6-icmp")));
+    }
+
+    #[test]
+    fn two_spellings_of_a_rule_are_one_rule() {
+        let open = [spec("tcp", Some(6443), Some(6443), "0.0.0.0/0")];
+        let spec = ManagedSecurityGroups {
+            control_plane_nodes_security_group_rules: open.to_vec(),
+            ..ManagedSecurityGroups::default()
+        };
+        assert_eq!(
+            rules(&spec, ControlPlane, false),
+            rules(&ManagedSecurityGroups::default(), ControlPlane, false)
+        );
+    }
+
+    #[test]
+    fn a_type_of_icmp_alone_is_of_every_code() {
+        let rules = own(&[
+            spec("icmp", Some(8), None, "10.0.0.0/8"),
+            spec("icmp", Some(3), Some(4), "10.0.0.0/8"),
+            spec("tcp", Some(22), None, "10.0.0.0/8"),
+        ]);
+        let sent: Vec<_> = rules.iter().map(|rule| rule.request("g")).collect();
+        let sent: Vec<_> = sent.iter().map(|it| (it.port_range_min, it.port_range_max)).collect();
+        assert_eq!(sent, [(Some(8), None), (Some(3), Some(4)), (Some(22), Some(22))]);
+        let held = SecurityGroupRule {
+            direction: "ingress".to_owned(),
+            ethertype: "IPv4".to_owned(),
+            protocol: Some("icmp".to_owned()),
+            port_range_min: Some(8),
+            remote_ip_prefix: Some("10.0.0.0/8".to_owned()),
+            ..SecurityGroupRule::default()
+        };
+        assert!(rules[0].same(&Rule::held(&held)));
     }
 
     #[test]

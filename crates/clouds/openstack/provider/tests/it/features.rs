@@ -39,6 +39,33 @@ fn changed(body: &mut Value, kind: &str, change: impl Fn(&mut Value)) {
     }
 }
 
+/// Neutron keeps rules and ranges in its own spelling, and refuses a rule that differs in spelling alone.
+#[test]
+fn rules_and_ranges_of_the_manifest_may_be_written_otherwise_than_neutron_keeps_them() {
+    fn change(body: &mut Value) {
+        let rule = |name: &str, protocol: &str, ports: Value, prefix: &str| {
+            let mut rule = json!({"name": name, "direction": "ingress", "etherType": "IPv4", "protocol": protocol,
+                "remoteIPPrefix": prefix});
+            if let Some(ports) = ports.as_array() {
+                rule["portRangeMin"] = ports[0].clone();
+                rule["portRangeMax"] = ports[1].clone();
+            }
+            rule
+        };
+        changed(body, "OpenStackCluster", |spec| {
+            spec["managedSubnets"][0]["cidr"] = "10.6.0.1/24".into();
+            spec["managedSecurityGroups"]["controlPlaneNodesSecurityGroupRules"] =
+                json!([rule("api", "tcp", json!([6443, 6443]), "0.0.0.0/0")]);
+            spec["managedSecurityGroups"]["workerNodesSecurityGroupRules"] = json!([
+                rule("all", "tcp", json!([1, 65535]), "10.8.0.0/16"),
+                rule("one", "UDP", json!([514, 514]), "10.9.0.5"),
+                rule("range", "tcp", json!([22, 22]), "10.9.0.7/24"),
+            ]);
+        });
+    }
+    goes_well(&Script { bare: true, change: Some(change), ..Script::of(&[Create, Delete]) });
+}
+
 #[test]
 fn without_a_load_balancer_a_floating_ip_leads_to_the_control_plane_machine() {
     fn change(body: &mut Value) {
