@@ -83,7 +83,8 @@ impl Cloud {
         for region in self.regions.clone() {
             self.put("regions", object(json!({"id": region, "description": "", "parent_region_id": null})));
         }
-        for service in Service::ALL {
+        let absent = self.settings.absent_services.clone();
+        for service in Service::ALL.into_iter().filter(|service| !absent.contains(service)) {
             let id = self.hex();
             self.put(
                 "services",

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
+use crate::service::Service;
+
 /// How a cloud behaves.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -12,6 +14,8 @@ pub struct Settings {
     pub token_lifetime: Duration,
     /// How long services trust their cached validation of a token, also of one that was revoked since.
     pub token_cache: Duration,
+    /// Services that the cloud does not have.
+    pub absent_services: Vec<Service>,
     /// Aliases of Neutron extensions that are switched off.
     pub disabled_extensions: Vec<String>,
     /// How Glance takes data of images, beside uploads: `glance-direct`, `web-download`.
@@ -26,6 +30,7 @@ impl Default for Settings {
         Self {
             token_lifetime: Duration::from_secs(86_400),
             token_cache: Duration::from_secs(300),
+            absent_services: Vec::new(),
             disabled_extensions: Vec::new(),
             import_methods: vec!["glance-direct".to_owned(), "web-download".to_owned()],
             health_manager: true,

@@ -179,6 +179,9 @@ pub(crate) fn handle(cloud: &mut Cloud, call: &Call) -> Handled {
     let Some(kind) = path.first().and_then(|word| KINDS.iter().find(|it| it.path == *word)) else {
         return Err(not_found());
     };
+    if kind.singular == "trunk" && cloud.settings.disabled_extensions.iter().any(|alias| alias == "trunk") {
+        return Err(not_found());
+    }
     match (method, &path[1..]) {
         ("GET", []) => {
             let rows = cloud.all(kind.plural).filter(|row| sees(cloud, call, kind.singular, row));
