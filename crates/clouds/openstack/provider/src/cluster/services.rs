@@ -8,6 +8,7 @@
 
 use capstan_openstack_client::load_balancer::LoadBalancer;
 use capstan_openstack_client::network::{FloatingIp, Network, Port, SecurityGroup};
+use capstan_openstack_client::{Class, Error};
 
 use super::call::ClusterCall;
 use crate::error::CloudError;
@@ -53,9 +54,17 @@ fn belongs(group: &SecurityGroup, balancer: &LoadBalancer) -> bool {
     balancer_name(group).is_some_and(|name| balancer.name == name || balancer.tags.contains(&name))
 }
 
+/// The project cannot have load balancers: the cloud has no Octavia, or the user has no role in it.
+fn has_none(error: &Error) -> bool {
+    matches!(error.class(), Class::Unsupported | Class::Permission)
+}
+
 /// The load balancers of Services in a network.
 pub(super) async fn observe(access: &Access, network: &Network) -> Result<Vec<ServiceBalancer>, CloudError> {
-    let mut all = access.all::<LoadBalancer>(SETTLED).await?;
+    let mut all = match access.all::<LoadBalancer>(SETTLED).await {
+        Err(error) if has_none(&error) => return Ok(Vec::new()),
+        all => all?,
+    };
     let pending = |it: &LoadBalancer| is_left(it, network) && it.provisioning_status.is_pending();
     if all.iter().any(pending) {
         all = access.all::<LoadBalancer>(PENDING).await?;

@@ -12,6 +12,7 @@ use capstan_openstack_client::network::{
 use capstan_openstack_provider::OpenStack;
 use capstan_openstack_types::v1beta2::OpenStackMachine;
 use capstan_provider_kit::Provider as _;
+use capstan_sim_openstack::{Fault, Service, Settings, Target};
 use serde_json::Value;
 
 use crate::cloud::Cloud;
@@ -121,6 +122,20 @@ fn without_lb_needs_no_octavia() {
         Box::pin(async move { check(cloud.names("loadbalancers").is_empty(), "there is a load balancer") })
     }
     let story = story(|| documents("without-lb"), &[Create, Check(none), Delete]);
+    let settings = Settings { absent_services: vec![Service::LoadBalancer], ..Settings::default() };
+    becomes_a_cluster(&Script { members: false, settings, ..story });
+}
+
+/// Before Octavia followed Keystone's default roles, members without a role of its own could not even list.
+#[test]
+fn without_lb_needs_no_role_in_octavia() {
+    fn refused<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let on = Target { service: Some(Service::LoadBalancer), ..Target::default() };
+            cloud.simulator.inject(Fault::Error { on, status: 403, message: String::new() }).map_err(failed)
+        })
+    }
+    let story = story(|| documents("without-lb"), &[Before(refused), Create, Delete]);
     becomes_a_cluster(&Script { members: false, ..story });
 }
 
