@@ -94,9 +94,9 @@ pub(super) struct Marked {
     pub mark: String,
 }
 
-/// The cloud has no such service or extension.
+/// The cloud has no such service or extension. Of a path that it does not know, Neutron says what a proxy would.
 fn is_absent(error: &Error) -> bool {
-    matches!(error.class(), Class::Unsupported | Class::NotFound)
+    matches!(error.class(), Class::Unsupported | Class::NotFound | Class::Protocol)
 }
 
 /// Everything with a mark in a project, and the ids of all its servers.

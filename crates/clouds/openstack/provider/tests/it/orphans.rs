@@ -12,6 +12,7 @@ use capstan_openstack_client::network::{
 use capstan_openstack_provider::{Clouds, OpenStack};
 use capstan_openstack_types::v1alpha1::OpenStackClusterIdentity;
 use capstan_provider_kit::{DifferenceKind, Provider as _};
+use capstan_sim_openstack::{Service, Settings};
 use serde_json::json;
 
 use crate::cloud::{Cloud, TENANT};
@@ -95,6 +96,35 @@ fn after_the_last_cluster_the_project_of_a_cluster_identity_is_still_looked_at()
     }
     let acts = [Create, Check(share), Delete, Check(compare)];
     let report = run(&Script { bare: true, ..Script::of(&acts) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+#[test]
+fn a_cloud_without_trunks_and_load_balancers_is_looked_through() {
+    fn compare<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            let provider = OpenStack::reaching(Clouds::new(Arc::new(cloud.clone())));
+            let inventory = provider.inventory().ok_or_else(|| failed("no inventory"))?;
+            let drift = inventory.compare(&world.user()?, "").await.map_err(failed)?;
+            match drift.differences.is_empty() {
+                true => Ok(()),
+                false => Err(Violation::new("orphans", format!("{:?}", drift.differences))),
+            }
+        })
+    }
+    fn change(body: &mut serde_json::Value) {
+        if body["kind"] == "OpenStackCluster" {
+            body["spec"]["apiServer"]["managedLoadBalancer"]["enabled"] = false.into();
+        }
+    }
+    let settings = Settings {
+        absent_services: vec![Service::LoadBalancer],
+        disabled_extensions: vec!["trunk".to_owned(), "trunk-details".to_owned()],
+        ..Settings::default()
+    };
+    let script = Script::of(&[Create, Check(compare), Delete]);
+    let story = Script { bare: true, members: false, change: Some(change), settings, ..script };
+    let report = run(&story, 1, &[]);
     assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
