@@ -412,7 +412,7 @@ fn floating_ip(plan: &Plan<'_>, port: Option<&str>, routed: bool, decision: &mut
                 description: plan.description(plan::API_ADDRESS),
                 network: external.id.clone(),
                 port: port.map(str::to_owned),
-                address: plan::given_floating_ip(spec).cloned(),
+                address: plan::wanted_floating_ip(spec).cloned(),
             };
             creating(plan, decision, condition::ENDPOINT_READY, reason::ENDPOINT_FAILED, &call);
             decision.call(call);

@@ -414,10 +414,11 @@ impl Lookup<'_> {
         let at_vip = all.iter().find(|it| vip.is_some() && it.port_id.as_ref() == vip);
         let marked = plan::description(self.object, self.cluster, plan::API_ADDRESS);
         at_vip.or_else(|| all.iter().find(|it| it.description == marked)).or_else(|| {
-            // CAPO's, without a load balancer: it is the endpoint.
+            // The user's, who named it as the endpoint; or CAPO's, without a load balancer.
             let host = &self.object.spec.control_plane_endpoint.as_ref()?.host;
             let created = |it: &FloatingIp| plan::created_address(self.object, self.cluster, &it.description);
-            all.iter().find(|it| it.floating_ip_address == *host && created(it))
+            let may_lead = |it: &FloatingIp| it.port_id.is_none() || created(it);
+            all.iter().find(|it| it.floating_ip_address == *host && may_lead(it))
         })
     }
 }

@@ -83,6 +83,16 @@ pub(super) fn given_floating_ip(spec: &OpenStackClusterSpec) -> Option<&String> 
     api_server(spec)?.floating_ip.as_ref().filter(|address| !address.is_empty())
 }
 
+/// The floating IP that is to be the endpoint: the manifest may say so by either. With a load balancer only: without one the
+/// address of an endpoint may be anybody's.
+pub(super) fn wanted_floating_ip(spec: &OpenStackClusterSpec) -> Option<&String> {
+    let host = || {
+        let endpoint = spec.control_plane_endpoint.as_ref().filter(|_| load_balancer(spec).is_some())?;
+        endpoint.host.parse::<std::net::IpAddr>().is_ok().then_some(&endpoint.host)
+    };
+    given_floating_ip(spec).or_else(host)
+}
+
 pub(super) fn fixed_ip(spec: &OpenStackClusterSpec) -> Option<&String> {
     api_server(spec)?.fixed_ip.as_ref().filter(|address| !address.is_empty())
 }
