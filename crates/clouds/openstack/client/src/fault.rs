@@ -83,6 +83,10 @@ fn class(service: Service, status: u16, said: &Message) -> Class {
         403 if has(&["Quota exceeded", "Quota has been met", "quota exceeded", "Maximum number of"]) => {
             Class::Quota
         }
+        // Limits that Keystone keeps for the services.
+        403 if has(&["is over a limit"]) => Class::Quota,
+        // The policy of flavors without a disk is an administrator's; the request is what can be changed.
+        403 if service == Service::Compute && has(&["Only volume-backed servers"]) => Class::Parameter,
         403 => Class::Permission,
         // The thing that the request is about is there; what it would need is not.
         404 if said.fault == "ExternalGatewayForFloatingIPNotFound" => Class::Parameter,

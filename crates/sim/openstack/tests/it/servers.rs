@@ -96,3 +96,20 @@ async fn a_failed_build_leaves_no_port_behind() {
     assert_eq!(tenant.get(Service::Network, "/v2.0/ports").await["ports"], json!([]));
     assert_eq!(tenant.server("t", &network, json!({})).await["status"], "ACTIVE");
 }
+
+#[tokio::test]
+async fn a_flavor_without_a_disk_needs_a_boot_volume() {
+    let world = World::new();
+    let admin = world.client("admin", "admin").await;
+    let flavor = json!({"flavor": {"name": "diskless", "id": "d", "vcpus": 1, "ram": 2048, "disk": 0}});
+    admin.create(Service::Compute, "/v2.1/flavors", flavor).await;
+    let tenant = world.tenant().await;
+    let (network, _) = tenant.network("n", "10.6.0.0/24").await;
+    let refused = tenant.order("s", &network, json!({"flavorRef": "d"})).await;
+    let text = "Only volume-backed servers are allowed for flavors with zero disk.";
+    assert_eq!((refused.status, &refused.body["forbidden"]["message"]), (403, &json!(text)));
+    let root = json!({"boot_index": 0, "uuid": tenant.image().await, "source_type": "image",
+        "destination_type": "volume", "volume_size": 20, "delete_on_termination": true});
+    let more = json!({"flavorRef": "d", "imageRef": "", "block_device_mapping_v2": [root]});
+    assert_eq!(tenant.order("s", &network, more).await.status, 202);
+}

@@ -28,6 +28,21 @@ fn the_same_condition_has_one_class_whatever_the_service_calls_it() {
             ),
             Class::Quota,
         ),
+        (
+            Compute,
+            403,
+            nova(
+                "forbidden",
+                "Project p is over a limit for [Resource servers is over limit of 2 due to current usage 2 and delta 1]",
+            ),
+            Class::Quota,
+        ),
+        (
+            Compute,
+            403,
+            nova("forbidden", "Only volume-backed servers are allowed for flavors with zero disk."),
+            Class::Parameter,
+        ),
         (Network, 409, neutron("OverQuota"), Class::Quota),
         (
             BlockStorage,

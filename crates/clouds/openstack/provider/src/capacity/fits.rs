@@ -132,8 +132,12 @@ fn too_small(spec: &OpenStackMachineSpec, flavor: &Flavor, image: &Image) -> Opt
                 image.name, image.min_disk, volume.size_gib
             ))
         }
-        // A disk of 0 GiB is as large as the image.
-        None if flavor.disk > 0 && flavor.disk < image.min_disk => error(format!(
+        None if flavor.disk == 0 => error(format!(
+            "spec.flavor: flavor {} has no disk, and Nova takes it only with a root volume unless an administrator changed \
+             its policy: set spec.rootVolume, or use a flavor with a disk",
+            flavor.name
+        )),
+        None if flavor.disk < image.min_disk => error(format!(
             "spec.flavor: image {:?} needs {} GiB of disk, and flavor {} has {}: use a larger flavor, or set \
              spec.rootVolume",
             image.name, image.min_disk, flavor.name, flavor.disk
@@ -179,7 +183,8 @@ mod tests {
             too_small(&spec, flavor, &needs).map(|error| error.message)
         };
         assert_eq!(why(&flavor(1024, 20), None), None);
-        assert_eq!(why(&flavor(1024, 0), None), None, "as large as the image");
+        assert!(why(&flavor(1024, 0), None).is_some_and(|why| why.contains("spec.rootVolume")));
+        assert_eq!(why(&flavor(1024, 0), Some(20)), None);
         assert!(why(&flavor(512, 20), None).is_some_and(|why| why.starts_with("spec.flavor: ")));
         assert!(why(&flavor(1024, 10), None).is_some_and(|why| why.contains("20 GiB")));
         assert_eq!(why(&flavor(1024, 10), Some(20)), None);

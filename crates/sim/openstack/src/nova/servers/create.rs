@@ -308,7 +308,16 @@ fn image(
     if image.number("min_ram") > flavor.number("ram") {
         return Err(Fail::bad("Flavor's memory is too small for requested image."));
     }
-    if !boots && flavor.number("disk") > 0 && image.number("min_disk") > flavor.number("disk") {
+    let is_volume =
+        |it: &Value| number(it.get("boot_index")) == Some(0) && it["destination_type"] == "volume";
+    if devices.iter().any(is_volume) {
+        return Ok(Some(image));
+    }
+    // As large as the image, which the scheduler does not count: the policy is an administrator's.
+    if flavor.number("disk") == 0 && !call.caller.is_admin() {
+        return Err(Fail::forbidden("Only volume-backed servers are allowed for flavors with zero disk."));
+    }
+    if flavor.number("disk") > 0 && image.number("min_disk") > flavor.number("disk") {
         return Err(Fail::bad(format!(
             "Flavor's disk is smaller than the minimum size specified in image metadata. Flavor disk is {} bytes, minimum size is {} bytes.",
             flavor.number("disk") << 30,
