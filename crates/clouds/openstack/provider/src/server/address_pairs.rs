@@ -114,7 +114,8 @@ fn canonical(address: &str, mac: &str, port: &Port) -> Canonical {
     (parsed, text, mac.to_ascii_lowercase())
 }
 
-/// Ports that are not as they should be, with the pairs they are to have. Only ports that were created for the server.
+/// Ports that are not as they should be, with the pairs they are to have. Only ports that were created for the server, and
+/// not those without port security, which need no pairs and cannot have any.
 pub(super) fn outdated(
     state: &PairsState,
     ports: &[Option<Port>],
@@ -123,7 +124,8 @@ pub(super) fn outdated(
     let mut all = Vec::new();
     for (index, wanted) in state.wanted.iter().enumerate() {
         let Some(port) = ports.get(index).and_then(Option::as_ref) else { continue };
-        if mark::owner(&port.description, mark) == Owner::Foreign {
+        if mark::owner(&port.description, mark) == Owner::Foreign || port.port_security_enabled == Some(false)
+        {
             continue;
         }
         let applied = state.applied.get(index).map(Vec::as_slice).unwrap_or_default();

@@ -40,11 +40,12 @@ impl PortOrder {
             subnet_id: ip.subnet.clone().unwrap_or_default().into(),
             ip_address: ip.ip_address.clone().unwrap_or_default(),
         });
-        let pairs = spec.allowed_address_pairs.iter().map(|pair| AddressPair {
+        let unguarded = spec.disable_port_security == Some(true);
+        // A port that is not guarded may use any address, and Neutron refuses pairs of it.
+        let pairs = spec.allowed_address_pairs.iter().filter(|_| !unguarded).map(|pair| AddressPair {
             ip_address: pair.ip_address.clone(),
             mac_address: pair.mac_address.clone().unwrap_or_default(),
         });
-        let unguarded = spec.disable_port_security == Some(true);
         let groups = match spec.security_groups.is_empty() && !unguarded {
             true => PortSecurityGroups::Default,
             false => PortSecurityGroups::These(

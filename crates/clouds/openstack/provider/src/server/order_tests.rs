@@ -198,6 +198,11 @@ fn the_order_of_a_port_is_its_resolved_spec_and_the_mark() {
             json!({"security_groups": [], "port_security_enabled": false}),
         ),
         (
+            "not guarded: no address pairs either, which CAPO leaves out too",
+            json!({"disablePortSecurity": true, "allowedAddressPairs": [{"ipAddress": "10.6.0.100"}]}),
+            json!({"security_groups": [], "port_security_enabled": false}),
+        ),
+        (
             "hardware offloading",
             json!({"vnicType": "direct", "profile": {"ovsHWOffload": true, "trustedVF": true}}),
             json!({
