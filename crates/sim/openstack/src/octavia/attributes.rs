@@ -292,12 +292,16 @@ fn check(kind: &str, attribute: &Attribute, value: Value, body: &Value) -> Resul
             false => Err(invalid(name, &shown, "Value should be IPv4 or IPv6 format")),
         },
         Check::Cidrs => {
-            let good = value.as_array().is_some_and(|all| {
-                all.iter().all(|it| it.as_str().is_some_and(|it| IpNet::from_str(it).is_ok()))
-            });
-            match good {
-                true => Ok(value),
-                false => Err(invalid(name, &shown, "Value should be IPv4 or IPv6 CIDR format")),
+            let range = |it: &Value| {
+                let it = it.as_str()?;
+                let range =
+                    IpNet::from_str(it).ok().or_else(|| Some(it.parse::<std::net::IpAddr>().ok()?.into()));
+                Some(json!(range?.trunc().to_string()))
+            };
+            let ranges: Option<Vec<Value>> = value.as_array().and_then(|all| all.iter().map(range).collect());
+            match ranges {
+                Some(ranges) => Ok(Value::Array(ranges)),
+                None => Err(invalid(name, &shown, "Value should be IPv4 or IPv6 CIDR format")),
             }
         }
         Check::OneOf(allowed) => match allowed.contains(&shown.as_str()) {

@@ -111,3 +111,16 @@ async fn ovn_has_no_amphora_one_algorithm_no_filter_and_no_monitor() {
     let refused = post("/v2/lbaas/healthmonitors", json!({"healthmonitor": monitor})).await;
     assert_eq!(refused.status, 501);
 }
+
+#[tokio::test]
+async fn ranges_of_a_listener_lose_bits_of_hosts() {
+    let world = World::new();
+    let tenant = world.tenant().await;
+    let (_, subnet) = tenant.network("n", "10.6.0.0/24").await;
+    let (id, _) = balancer(&tenant, &subnet).await;
+    tenant.settled(&id).await;
+    let body = json!({"listener": {"loadbalancer_id": id, "protocol": "TCP", "protocol_port": 6443,
+        "allowed_cidrs": ["203.0.113.7/24", "192.0.2.7"]}});
+    let made = tenant.create(Service::LoadBalancer, "/v2/lbaas/listeners", body).await;
+    assert_eq!(made["allowed_cidrs"], json!(["203.0.113.0/24", "192.0.2.7/32"]));
+}

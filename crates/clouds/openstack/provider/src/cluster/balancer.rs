@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use capstan_controller::{Effect, Note};
 use capstan_openstack_client::load_balancer::{LoadBalancer, Pool, ProvisioningStatus};
 use capstan_openstack_types::names;
-use capstan_openstack_types::v1beta2::{APIServerLoadBalancer, NetworkStatusWithSubnets};
+use capstan_openstack_types::v1beta2::{APIServerLoadBalancer, NetworkStatusWithSubnets, Subnet};
 
 use super::balancer_order::{BalancerOrder, MemberOrder, Monitor, OVN, algorithm};
 use super::call::ClusterCall;
 use super::observed::Balancer;
 use super::plan::{self, Decision, Plan};
+use super::rules::canonical_range;
 use crate::code;
 use crate::error::CloudError;
 
@@ -28,10 +29,10 @@ fn allowed(
     if settings.allowed_cidrs.is_empty() || provider == OVN {
         return Vec::new();
     }
-    let single =
-        |address: &str| if address.contains('/') { address.to_owned() } else { format!("{address}/32") };
+    // As Octavia keeps them: others would be set again and again, and nothing after them.
+    let single = |address: &str| canonical_range(address).unwrap_or_else(|| address.to_owned());
     let mut all: BTreeSet<String> = settings.allowed_cidrs.iter().map(|cidr| single(cidr)).collect();
-    all.extend(network.subnets.iter().map(|subnet| subnet.cidr.clone()));
+    all.extend(network.subnets.iter().map(|subnet| single(&subnet.cidr)));
     let gateway = look.state.router.as_ref().and_then(|router| router.external_gateway_info.as_ref());
     let gateway = gateway.map(|gateway| gateway.external_fixed_ips.as_slice()).unwrap_or_default();
     all.extend(gateway.iter().map(|ip| single(&ip.ip_address)));
@@ -41,6 +42,13 @@ fn allowed(
     all.extend(addresses.filter(|address| !address.is_empty()).map(single));
     // Octavia's own filter is by family; CAPO has IPv4 only.
     all.into_iter().filter(|cidr| !cidr.contains(':')).collect()
+}
+
+/// The first subnet of a family, or else the first. Neutron lists the subnets of a network in no order, and floating IPs
+/// lead to IPv4 only.
+fn subnet_of(network: &NetworkStatusWithSubnets, ipv6: bool) -> Option<&Subnet> {
+    let of_family = network.subnets.iter().find(|subnet| subnet.cidr.contains(':') == ipv6);
+    of_family.or(network.subnets.first())
 }
 
 /// What there is of the load balancer.
@@ -90,7 +98,6 @@ fn create(
 ) {
     let spec = &look.object().spec;
     let home = look.state.balancer_network.as_ref().unwrap_or(network);
-    let subnet = home.subnets.first().map(|subnet| subnet.id.clone());
     let endpoint = spec.control_plane_endpoint.as_ref().map(|endpoint| endpoint.host.clone());
     // Without a floating IP the endpoint is the address of the load balancer.
     let address = match plan::wants_floating_ip(spec) {
@@ -99,6 +106,8 @@ fn create(
             plan::fixed_ip(spec).cloned().or(endpoint.filter(|host| host.parse::<std::net::IpAddr>().is_ok()))
         }
     };
+    let ipv6 = address.as_ref().is_some_and(|address| address.contains(':'));
+    let subnet = subnet_of(home, ipv6).map(|subnet| subnet.id.clone());
     let provider = settings.provider.clone().filter(|provider| !provider.is_empty());
     let named = provider.as_deref().unwrap_or_default();
     // Octavia's default provider is known once there is a load balancer: its parts are made after it, as it can.
@@ -254,12 +263,15 @@ fn wanted_members(
 ) -> BTreeSet<MemberOrder> {
     // A load balancer in another network needs the subnet of the members.
     let elsewhere = look.state.balancer_network.as_ref().is_some_and(|home| home.id != network.id);
-    let subnet = elsewhere.then(|| network.subnets.first().map(|subnet| subnet.id.clone())).flatten();
+    let subnet = |address: &str| {
+        let subnet = subnet_of(network, address.contains(':')).filter(|_| elsewhere);
+        subnet.map(|subnet| subnet.id.clone())
+    };
     let member = |(machine, node): (&String, &super::observed::NodePort)| MemberOrder {
         name: names::load_balancer_member(name, port, machine),
         address: node.address.clone(),
         port,
-        subnet: subnet.clone(),
+        subnet: subnet(&node.address),
         ..MemberOrder::default()
     };
     look.state.control_plane.iter().map(member).collect()

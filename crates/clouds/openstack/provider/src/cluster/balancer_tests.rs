@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use capstan_controller::{Effect, Error, Failure, Need};
 use capstan_openstack_client::load_balancer::{HealthMonitor, Listener, Member, Pool, ProvisioningStatus};
-use capstan_openstack_types::v1beta2::{APIServerLoadBalancerMonitor, OpenStackCluster};
+use capstan_openstack_types::v1beta2::{
+    APIServerLoadBalancerMonitor, NetworkStatusWithSubnets, OpenStackCluster,
+};
 use jiff::Timestamp;
 
 use super::balancer_order::{BalancerOrder, MemberOrder, Monitor};
@@ -166,6 +168,41 @@ fn a_load_balancer_that_its_provider_cannot_make_whole_is_made_alone_and_then_it
         panic!("no pool is created");
     };
     assert_eq!(algorithm, "SOURCE_IP_PORT");
+}
+
+/// Octavia drops bits of hosts. Members come after this, and never if it were to be set each time.
+#[test]
+fn ranges_that_may_connect_are_compared_as_octavia_keeps_them() {
+    let mut object = cluster();
+    let server = object.spec.api_server.as_mut().expect("a server");
+    server.managed_load_balancer.as_mut().expect("a load balancer").allowed_cidrs =
+        vec!["203.0.113.7/24".to_owned(), "203.0.113.0/24".to_owned(), "192.0.2.7".to_owned()];
+    let mut state = complete(vec![member("m1", "10.6.0.1")]);
+    let held = state.balancer.as_mut().expect("a load balancer");
+    let ranges = ["10.6.0.0/24", "203.0.113.0/24", "192.0.2.7/32"].map(str::to_owned);
+    held.listeners[0].allowed_cidrs = Some(ranges.to_vec());
+    assert_eq!(change(object, state), None);
+}
+
+#[test]
+fn a_load_balancer_is_in_the_ipv4_subnet_whatever_the_order_of_subnets() {
+    let subnet = |id: &str, cidr: &str| capstan_openstack_types::v1beta2::Subnet {
+        id: id.to_owned(),
+        cidr: cidr.to_owned(),
+        ..capstan_openstack_types::v1beta2::Subnet::default()
+    };
+    let existing = NetworkStatusWithSubnets {
+        id: "net".to_owned(),
+        subnets: vec![subnet("v6", "fd00::/64"), subnet("v4", "10.6.0.0/24")],
+        ..NetworkStatusWithSubnets::default()
+    };
+    let mut object = cluster();
+    object.spec.managed_subnets = Vec::new();
+    let mut state = CloudState { existing: Some(existing), ..networked() };
+    assert_eq!(ordered(&look(object.clone(), Ok(state.clone()))).subnet.as_deref(), Some("v4"));
+    let only = state.existing.as_mut().expect("a network");
+    only.subnets.truncate(1);
+    assert_eq!(ordered(&look(object, Ok(state))).subnet.as_deref(), Some("v6"));
 }
 
 /// Octavia resets what a request that replaces all members leaves out.
