@@ -14,6 +14,10 @@ pub const MAX_OPERATIONS: usize = 10_000;
 /// Most bytes that the `copy` operations of one patch may add in total.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
+/// Most values that one patch may move: an addition or a removal moves all entries of the list that follow. 10,000
+/// removals at the front of a list of 2,000, or a tenth of a second.
+pub const MAX_MOVED: usize = 20_000_000;
+
 /// Nesting limit of a document between two operations.
 const WORKING_DEPTH: usize = 1_000;
 
@@ -86,10 +90,20 @@ impl Patch {
         out
     }
 
+    /// How many operations it has.
+    pub fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Whether it has no operations.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
     /// Applies the operations in order. The result may be any JSON value, not only an object.
     ///
     /// # Errors
-    /// [`PatchError::Inapplicable`] with upstream's text when an operation fails.
+    /// [`PatchError::Inapplicable`] with upstream's text when an operation fails, [`PatchError::TooMuchWork`].
     pub fn apply(&self, document: Value) -> Result<Value, PatchError> {
         self.apply_within(document, MemoryBudget::default())
     }
@@ -99,9 +113,13 @@ impl Patch {
     /// # Errors
     /// As [`Patch::apply`].
     pub fn apply_within(&self, document: Value, budget: MemoryBudget) -> Result<Value, PatchError> {
-        let mut work = Work { depth: super::depth(&document), document, copied: 0, budget };
+        let mut work = Work { depth: super::depth(&document), document, copied: 0, moved: 0, budget };
         for operation in &self.operations {
-            work.run(operation).map_err(PatchError::Inapplicable)?;
+            let done = work.run(operation);
+            if work.moved > MAX_MOVED {
+                return Err(PatchError::TooMuchWork { doing: "move", limit: MAX_MOVED });
+            }
+            done.map_err(PatchError::Inapplicable)?;
         }
         if work.depth > MAX_DEPTH && super::depth(&work.document) > MAX_DEPTH {
             return Err(PatchError::Inapplicable(format!(
@@ -117,6 +135,8 @@ struct Work {
     /// Upper bound of the nesting of the document.
     depth: usize,
     copied: usize,
+    /// Values that were moved or visited because of the position of others.
+    moved: usize,
     /// Memory limit of copies, which the size of their text does not bound.
     budget: MemoryBudget,
 }
@@ -137,7 +157,9 @@ impl Work {
                 let (container, key) = self.find(path).ok_or_else(|| {
                     format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
                 })?;
-                add(container, key, value).map_err(|e| format!("error in add for path: '{path}': {e}"))?;
+                let moved = add(container, key, value)
+                    .map_err(|e| format!("error in add for path: '{path}': {e}"))?;
+                self.moved += moved;
                 self.deepened(tokens(path) + nesting)
             }
             "remove" => {
@@ -146,7 +168,9 @@ impl Work {
                 let (container, key) = self.find(path).ok_or_else(|| {
                     format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
                 })?;
-                remove(container, &key).map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
+                let (_, moved) = remove(container, &key)
+                    .map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
+                self.moved += moved;
                 Ok(())
             }
             "replace" => {
@@ -162,13 +186,16 @@ impl Work {
                 })?;
                 let in_move = |e: String| format!("error in move for path: '{key}': {e}");
                 get(container, &key).map_err(in_move)?;
-                let value = remove(container, &key).map_err(in_move)?;
+                let (value, moved) = remove(container, &key).map_err(in_move)?;
+                self.moved += moved;
                 let path = pointer(operation, "path")
                     .map_err(|e| format!("move operation failed to decode path: {e}"))?;
                 let (container, key) = self.find(path).ok_or_else(|| {
                     format!("move operation does not apply: doc is missing destination path: {path}: missing value")
                 })?;
-                add(container, key, value).map_err(|e| format!("error in move for path: '{path}': {e}"))?;
+                let moved = add(container, key, value)
+                    .map_err(|e| format!("error in move for path: '{path}': {e}"))?;
+                self.moved += moved;
                 self.deepened(tokens(path) + self.depth.saturating_sub(tokens(from)))
             }
             "test" => {
@@ -207,8 +234,9 @@ impl Work {
                     .map_err(|e| format!("unable to complete the copy: {e}"))?;
                 let nesting = super::depth(&value);
                 if let Some((container, key)) = self.find(path) {
-                    add(container, key, value)
+                    let moved = add(container, key, value)
                         .map_err(|e| format!("error while adding value during copy: {e}"))?;
+                    self.moved += moved;
                 }
                 self.deepened(tokens(path) + nesting)
             }
@@ -281,6 +309,7 @@ impl Work {
     fn deepened(&mut self, level: usize) -> Result<(), String> {
         self.depth = self.depth.max(level);
         if self.depth > WORKING_DEPTH {
+            self.moved += super::count(&self.document);
             self.depth = super::depth(&self.document);
             if self.depth > WORKING_DEPTH / 2 {
                 return Err(format!("the patched document is nested deeper than {MAX_DEPTH} levels"));
@@ -354,7 +383,8 @@ fn get<'a>(container: &'a Value, key: &str) -> Result<Option<&'a Value>, String>
     }
 }
 
-fn add(container: &mut Value, key: String, value: Value) -> Result<(), String> {
+/// Adds a value and returns how many others it moves.
+fn add(container: &mut Value, key: String, value: Value) -> Result<usize, String> {
     match container {
         Value::Object(map) => {
             map.insert(key, value);
@@ -363,23 +393,27 @@ fn add(container: &mut Value, key: String, value: Value) -> Result<(), String> {
         Value::Array(items) => {
             let len = items.len() + 1;
             parse_index(&key).map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
-            items.insert(index_of(&key, len)?, value);
+            let index = index_of(&key, len)?;
+            items.insert(index, value);
+            return Ok(items.len() - index);
         }
         _ => {}
     }
-    Ok(())
+    Ok(0)
 }
 
-fn remove(container: &mut Value, key: &str) -> Result<Value, String> {
+/// Removes a value and returns it, and how many others that moves.
+fn remove(container: &mut Value, key: &str) -> Result<(Value, usize), String> {
     match container {
         Value::Array(items) => {
             let index = index_of(key, items.len())?;
-            Ok(items.remove(index))
+            Ok((items.remove(index), items.len() - index))
         }
-        Value::Object(map) => {
-            map.remove(key).ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value"))
-        }
-        _ => Ok(Value::Null),
+        Value::Object(map) => map
+            .remove(key)
+            .map(|value| (value, 0))
+            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value")),
+        _ => Ok((Value::Null, 0)),
     }
 }
 
@@ -579,6 +613,43 @@ mod tests {
         let copy = json!({"op": "copy", "from": "/a", "path": "/a/-"});
         let error = patched(json!({"a": ["0123456789"]}), Value::Array(vec![copy; 64])).unwrap_err();
         assert!(error.starts_with("Unable to complete the copy, the accumulated size"), "{error}");
+    }
+
+    #[test]
+    fn work_at_the_front_of_a_long_list_is_bounded() {
+        let long = Value::Array(vec![json!(0); 400_000]);
+        for operation in [
+            json!({"op": "remove", "path": "/x/0"}),
+            json!({"op": "add", "path": "/x/0", "value": 1}),
+            json!({"op": "move", "from": "/x/0", "path": "/x/-"}),
+            json!({"op": "copy", "from": "/x/1", "path": "/x/0"}),
+        ] {
+            let error = |count| {
+                let patch = Patch::decode(Value::Array(vec![operation.clone(); count]), true).unwrap();
+                patch.apply(json!({"x": long})).err()
+            };
+            assert_eq!(error(40), None, "{operation}");
+            let error = error(1_000).unwrap();
+            assert_eq!(error, PatchError::TooMuchWork { doing: "move", limit: MAX_MOVED }, "{operation}");
+            assert_eq!(error.status(), 413);
+        }
+        let at_the_end = vec![json!({"op": "remove", "path": "/x/-1"}); MAX_OPERATIONS];
+        assert!(Patch::decode(Value::Array(at_the_end), true).unwrap().apply(json!({"x": long})).is_ok());
+    }
+
+    #[test]
+    fn work_to_measure_the_nesting_is_bounded() {
+        let mut deep = json!({});
+        for _ in 0..100 {
+            deep = json!({ "a": deep });
+        }
+        let document = json!({"d": deep, "x": vec![json!(0); 400_000], "v": 1});
+        let (path, back) = (format!("/d{}/v", "/a".repeat(100)), "/v");
+        let there = json!({"op": "move", "from": back, "path": path});
+        let back = json!({"op": "move", "from": path, "path": back});
+        let operations = [there, back].iter().cycle().take(MAX_OPERATIONS).cloned().collect();
+        let error = Patch::decode(Value::Array(operations), true).unwrap().apply(document).unwrap_err();
+        assert_eq!(error.status(), 413, "{error}");
     }
 
     #[test]

@@ -30,6 +30,14 @@ pub enum PatchError {
         /// The number of operations in the patch.
         got: usize,
     },
+    /// Applying the patch takes more work than allowed.
+    #[error("applying the patch would {doing} more than {limit} values: send several smaller patches")]
+    TooMuchWork {
+        /// What is done with each value: `move` or `merge`.
+        doing: &'static str,
+        /// The most values allowed.
+        limit: usize,
+    },
     /// The patch is well-formed but cannot be applied to the object.
     #[error("{0}")]
     Inapplicable(String),
@@ -50,7 +58,7 @@ impl PatchError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Malformed(_) => 400,
-            Self::TooManyOperations { .. } => 413,
+            Self::TooManyOperations { .. } | Self::TooMuchWork { .. } => 413,
             Self::Inapplicable(_) => 422,
             Self::Internal(_) => 500,
         }
@@ -60,6 +68,26 @@ impl PatchError {
 /// Nesting limit of an object: that of the JSON parser, so that every stored object can be read and no recursion is
 /// unbounded.
 pub const MAX_DEPTH: usize = 127;
+
+/// Values in a value, with itself.
+pub(crate) fn count(value: &Value) -> usize {
+    let mut values = 1;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => {
+                values += items.len();
+                open.extend(items.iter().filter(|v| v.is_array() || v.is_object()));
+            }
+            Value::Object(map) => {
+                values += map.len();
+                open.extend(map.values().filter(|v| v.is_array() || v.is_object()));
+            }
+            _ => {}
+        }
+    }
+    values
+}
 
 /// Nesting of a value: 0 for a scalar, 1 for a flat list or object. Does not recurse.
 pub fn depth(value: &Value) -> usize {
