@@ -27,6 +27,7 @@ pub(super) fn merge(
     if original.is_empty() && patch.is_empty() {
         return Ok(original);
     }
+    field.count_merged(original.iter().chain(&patch).map(super::super::count).sum())?;
     let kind = element_kind(&[&original, &patch])?;
     let merge_key = field.merge_key();
     let (merged, patch, original) = match kind {

@@ -8,6 +8,9 @@ mod order;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use self::meta::Meta;
@@ -19,6 +22,10 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const RETAIN_KEYS: &str = "$retainKeys";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 
+/// Most values of lists that one patch may merge. Entries of a patch with the same merge key merge one after the other,
+/// each time with the whole lists below.
+pub const MAX_MERGED: usize = 4_000_000;
+
 type Object = Map<String, Value>;
 
 /// Merges `patch` into `document`, an object of `schema`.
@@ -26,7 +33,7 @@ type Object = Map<String, Value>;
 /// # Errors
 /// [`PatchError::Malformed`] for invalid directives, [`PatchError::Inapplicable`] for lists of lists,
 /// [`PatchError::Internal`] where upstream returns 500: a missing merge key, a mismatching element order, fields that
-/// are not in the schema.
+/// are not in the schema; [`PatchError::TooMuchWork`].
 pub fn apply(document: Value, patch: Value, schema: &Schema) -> Result<Value, PatchError> {
     let patch = match patch {
         Value::Object(patch) => patch,
@@ -41,7 +48,8 @@ pub fn apply(document: Value, patch: Value, schema: &Schema) -> Result<Value, Pa
     let Value::Object(document) = document else {
         return Err(PatchError::Malformed("invalid JSON document".to_owned()));
     };
-    merge_objects(document, patch, Meta::of(schema)).map(Value::Object)
+    let merged = Cell::new(0);
+    merge_objects(document, patch, Meta::of(schema, &merged)).map(Value::Object)
 }
 
 fn bad_order() -> PatchError {
@@ -180,7 +188,8 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchErr
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let Value::Array(keys) = keys else { return Err(malformed()) };
-    let listed = |key: &str| keys.iter().any(|k| k.as_str() == Some(key));
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let listed = |key: &str| keys.contains(key);
     let stray = patch.iter().any(|(key, value)| {
         !value.is_null()
             && !key.starts_with(DELETE_FROM_LIST)
@@ -197,12 +206,15 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchErr
 /// `$setElementOrder/…`: merges its lists and orders their entries.
 fn merge_ordered_lists(original: &mut Object, patch: &mut Object, meta: Meta<'_>) -> Result<(), PatchError> {
     let keys: Vec<String> = patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
+    let none = Vec::new();
     for key in keys {
         let order = expect_list(patch.remove(&key).unwrap_or_default())?;
         let name = field_of(&key, ELEMENT_ORDER).ok_or_else(bad_order)?;
         let current = original.get(name).cloned().map(expect_list).transpose()?;
         let change = patch.get(name).cloned().map(expect_list).transpose()?;
         let field = meta.list(name)?;
+        let lists = [&order, current.as_ref().unwrap_or(&none), change.as_ref().unwrap_or(&none)];
+        field.count_merged(lists.into_iter().flatten().map(super::count).sum())?;
         let merge_key = field.merge_key();
         field.strategy()?;
         order::check(change.as_deref().unwrap_or_default(), &order, merge_key)?;

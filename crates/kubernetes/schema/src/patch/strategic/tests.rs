@@ -221,3 +221,32 @@ fn bad_patches_are_rejected_with_upstreams_codes_and_texts() {
         apply(json!({"finalizers": [["a"]]}), json!({"finalizers": [["b"]]}), &schema()).unwrap_err();
     assert_eq!((nested.status(), nested.to_string().as_str()), (422, "lists of lists are not supported"));
 }
+
+#[test]
+fn retained_keys_are_looked_up_not_searched() {
+    let keys: Vec<String> = (0..150_000).map(|i| format!("k{i:06}")).collect();
+    let fields: Object = keys.iter().map(|key| (key.clone(), json!(""))).collect();
+    let mut patch = fields.clone();
+    patch.insert(RETAIN_KEYS.to_owned(), json!(keys.iter().rev().collect::<Vec<_>>()));
+    let began = std::time::Instant::now();
+    let labels = json!({ "labels": fields });
+    let merged = apply(labels.clone(), json!({ "labels": patch }), &schema());
+    assert_eq!(merged, Ok(labels));
+    // Half a second, or minutes if each key is compared with all others.
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_long_list_is_not_merged_for_each_of_many_entries() {
+    let env: Vec<_> = (0..100).map(|i| json!({"name": format!("e{i}"), "value": vec![0; 100]})).collect();
+    let document = json!({"containers": [{"name": "a", "env": env}]});
+    for entry in [
+        json!({"name": "a", "env": [{"name": "e0", "value": "1"}]}),
+        json!({"name": "a", "$setElementOrder/env": [{"name": "e0"}]}),
+    ] {
+        let patch = |entries| json!({ "containers": vec![entry.clone(); entries] });
+        assert!(apply(document.clone(), patch(100), &schema()).is_ok());
+        let error = apply(document.clone(), patch(10_000), &schema()).unwrap_err();
+        assert_eq!(error, PatchError::TooMuchWork { doing: "merge", limit: MAX_MERGED }, "{entry}");
+    }
+}
