@@ -10,6 +10,7 @@ use capstan_schema::memory::MemoryBudget;
 use capstan_schema::patch::{self, PatchError};
 use serde_json::Value;
 
+use crate::blocking;
 use crate::call::{Call, go_type};
 use crate::http::body::{self, MAX_CRD_DEPTH};
 use crate::http::options::{FieldValidation, WriteKind, WriteOptions};
@@ -18,6 +19,10 @@ use crate::object::Meta as _;
 use crate::pipeline::{self, Change, Step};
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
+
+/// A patch with a longer body, or with more operations, takes long enough to keep other tasks waiting.
+const LONG_BODY: usize = 64 * 1024;
+const MANY_OPERATIONS: usize = 16;
 
 pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
     let kind = negotiation::patch(call.content_type.as_deref(), call.endpoint())?;
@@ -44,7 +49,9 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
         Ok((patch, duplicates)) => (Ok(patch), duplicates),
         Err(status) => (Err(status), Texts::default()),
     };
-    let patched = Patched { patch, duplicates, options: options.clone() };
+    let takes_long =
+        body.len() > LONG_BODY || matches!(&patch, Ok(Patch::Json(patch)) if patch.len() > MANY_OPERATIONS);
+    let patched = Patched { patch, duplicates, options: options.clone(), takes_long };
     pipeline::change(call, &patched, &options, write_kind).await
 }
 
@@ -80,10 +87,17 @@ struct Patched {
     patch: Result<Patch>,
     duplicates: Texts,
     options: WriteOptions,
+    takes_long: bool,
 }
 
 impl Change for Patched {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
+        if self.takes_long { blocking::run(|| self.apply(call, current)) } else { self.apply(call, current) }
+    }
+}
+
+impl Patched {
+    fn apply(&self, call: &Call, current: &Value) -> Result<Step> {
         let schema = call.body_schema();
         let patch = self.patch.as_ref().map_err(Clone::clone)?;
         let mut object = patch.apply(&schema, current, call.memory.budget())?;

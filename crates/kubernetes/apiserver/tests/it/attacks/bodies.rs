@@ -196,3 +196,17 @@ fn patches_that_multiply() {
         }
     });
 }
+
+#[test]
+fn patches_that_move_a_long_list_again_and_again() {
+    confined(module_path!(), "patches_that_move_a_long_list_again_and_again", |client| async move {
+        let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#.to_owned();
+        assert_eq!(send(&client, "POST", CONFIG_MAPS, JSON, body).await.0, 201);
+        let path = format!("{CONFIG_MAPS}/a");
+        let removals = vec![r#"{"op":"remove","path":"/x/0"}"#; 9_999].join(",");
+        let list = vec!["0"; 800_000].join(",");
+        let body = format!(r#"[{{"op":"add","path":"/x","value":[{list}]}},{removals}]"#);
+        let (code, answer) = send(&client, "PATCH", &path, "application/json-patch+json", body).await;
+        assert_eq!(code, 413, "{answer}");
+    });
+}
