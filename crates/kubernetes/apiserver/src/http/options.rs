@@ -6,6 +6,7 @@ use std::time::Duration;
 use capstan_schema::field::{BadValue, ErrorKind, FieldError};
 use capstan_schema::meta;
 use capstan_schema::path::Path;
+use capstan_schema::selector::labels::Requirement;
 use capstan_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};
 
@@ -14,6 +15,10 @@ use crate::status::{Result, Status};
 
 /// Most objects of a page, whatever the request.
 pub const MAX_PAGE: usize = 10_000;
+
+/// Most requirements of a selector, and most values of a label selector: far more than clients use.
+const MAX_REQUIREMENTS: usize = 1_000;
+const MAX_VALUES: usize = 10_000;
 
 /// `fieldValidation`: how unknown and duplicate fields are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,6 +111,11 @@ impl Query {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// Memory of the parameters in bytes, estimated.
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|(key, value)| size_of::<(String, String)>() + key.len() + value.len()).sum()
+    }
+
     fn text(&self, key: &str) -> String {
         self.get(key).unwrap_or_default().to_owned()
     }
@@ -175,6 +185,7 @@ impl Query {
             .map_err(|e| Status::bad_request(e.to_string()))?;
         let fields = FieldSelector::parse(self.get("fieldSelector").unwrap_or_default())
             .map_err(|e| Status::bad_request(e.to_string()))?;
+        check_selectors(&labels, &fields)?;
         let mut options = ListOptions {
             labels,
             fields,
@@ -222,7 +233,32 @@ impl Query {
     }
 }
 
+/// A selector is matched with every object and kept for as long as a watch lasts.
+fn check_selectors(labels: &LabelSelector, fields: &FieldSelector) -> Result<()> {
+    let requirements = labels.requirements().unwrap_or_default();
+    let values: usize = requirements.iter().map(|requirement| requirement.values.len()).sum();
+    for (selector, what, count, limit) in [
+        ("labelSelector", "requirements", requirements.len(), MAX_REQUIREMENTS),
+        ("labelSelector", "values", values, MAX_VALUES),
+        ("fieldSelector", "requirements", fields.terms.len(), MAX_REQUIREMENTS),
+    ] {
+        if count > limit {
+            return Err(Status::bad_request(format!(
+                "{selector} has {count} {what}, the limit is {limit}: select with fewer"
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl ListOptions {
+    /// Entries of the selectors: requirements, and the values of those that have several.
+    pub fn selector_entries(&self) -> usize {
+        let requirements = self.labels.requirements().unwrap_or_default();
+        let values = |requirement: &Requirement| requirement.values.len().max(1);
+        requirements.iter().map(values).sum::<usize>() + self.fields.terms.len()
+    }
+
     fn check(&self, watch: bool) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let matching = self.resource_version_match.as_str();
@@ -423,4 +459,34 @@ fn dry_run(values: &[&str], errors: &mut Vec<FieldError>) -> bool {
         ));
     }
     !values.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_bounded() {
+        let requirements = |count: usize| (0..count).map(|n| format!("!a{n}")).collect::<Vec<_>>().join(",");
+        let values = |count: usize| {
+            let values: Vec<String> = (0..count).map(|n| format!("b{n}")).collect();
+            format!("a in ({})", values.join(","))
+        };
+        let fields = |count: usize| vec!["metadata.name=a"; count].join(",");
+        let parsed = |name: &str, selector: String| {
+            let query = Query(vec![(name.to_owned(), selector)]);
+            let options = query.list_options(true).map(|options| options.selector_entries());
+            options.map_err(|status| (status.code, status.message))
+        };
+        let refused = |why: &str| Err((400, format!("{why}: select with fewer")));
+        assert_eq!(parsed("labelSelector", requirements(1_000)), Ok(1_000));
+        assert_eq!(parsed("labelSelector", values(2_000)), Ok(2_000));
+        assert_eq!(parsed("fieldSelector", fields(1_000)), Ok(1_000));
+        let why = "labelSelector has 13000 requirements, the limit is 1000";
+        assert_eq!(parsed("labelSelector", requirements(13_000)), refused(why));
+        let why = "labelSelector has 10001 values, the limit is 10000";
+        assert_eq!(parsed("labelSelector", values(10_001)), refused(why));
+        let why = "fieldSelector has 1001 requirements, the limit is 1000";
+        assert_eq!(parsed("fieldSelector", fields(1_001)), refused(why));
+    }
 }

@@ -27,7 +27,7 @@ use crate::selection::Selection;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 use crate::verbs::list::{parse_version, wait_for_version};
-use crate::watches::WatchPermit;
+use crate::watches::{self, WatchPermit};
 
 /// A quiet watch gets a bookmark this often.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -48,7 +48,8 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
     if initial {
         wait_for_version(&call, &options.resource_version).await?;
     }
-    let permit = call.parts.watches.admit(&call.user)?;
+    let slots = watches::slots(options.selector_entries(), call.query.bytes());
+    let permit = call.parts.watches.admit(&call.user, slots)?;
     let store = call.parts.store.clone();
     let bucket = call.resource().bucket.clone();
 
