@@ -16,6 +16,7 @@ use capstan_audit::{
     Webhook,
 };
 use capstan_env::Env;
+use capstan_schema::bounded::cut_text;
 use serde_json::Value;
 
 use crate::auth::User;
@@ -26,6 +27,10 @@ use crate::status::Status;
 
 /// Bytes of an `Audit-ID` that a client may choose.
 const MAX_ID: usize = 64;
+/// Causes of an error on a confidential object that are recorded.
+const MAX_CAUSES: usize = 16;
+/// Bytes of a field's path in such an error.
+const MAX_FIELD: usize = 256;
 /// Bytes of a user agent that are recorded.
 const MAX_USER_AGENT: usize = 1024;
 
@@ -222,6 +227,29 @@ fn response_status(code: u16, failure: Option<&Status>) -> ResponseStatus {
     }
 }
 
+/// An error on a confidential object, as it is recorded: its message may quote the object, so only the fields and what
+/// is wrong with them are kept. The client gets the whole message, which is upstream's.
+pub(crate) fn without_values(mut status: Status) -> Status {
+    // Errors of other codes name the object and nothing in it.
+    if !matches!(status.code, 400 | 422 | 500) {
+        return status;
+    }
+    let causes = status.details.as_deref().map(|details| details.causes.as_slice()).unwrap_or_default();
+    let mut fields: Vec<String> = causes
+        .iter()
+        .take(MAX_CAUSES)
+        .map(|cause| format!("{}: {}", cut_text(cause.field.clone(), MAX_FIELD), cause.reason))
+        .collect();
+    if let Some(more) = causes.len().checked_sub(MAX_CAUSES).filter(|more| *more > 0) {
+        fields.push(format!("and {more} more"));
+    }
+    status.message = match fields.as_slice() {
+        [] => "not recorded: the message may quote the object, which is confidential".to_owned(),
+        fields => format!("{} (values are not recorded: the object is confidential)", fields.join(", ")),
+    };
+    status
+}
+
 /// Addresses as the client and proxies state them, then the one that is certain.
 fn source_addresses(head: &request::Parts) -> Vec<String> {
     let stated = ["x-forwarded-for", "x-real-ip"].into_iter().filter_map(|name| head.headers.get(name));
@@ -238,4 +266,35 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 fn parsed(bytes: &Bytes) -> Option<Value> {
     serde_json::from_slice(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_schema::field::FieldError;
+
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_of_an_error_on_a_secret_has_no_values() {
+        let shown = r#"{"data":{"password":"aGlkZGVu"}}"#;
+        let wrong = || FieldError::invalid("patch", shown, format!("cannot decode {shown}"));
+        for (status, message) in [
+            (
+                Status::invalid("", "Secret", "s", [wrong()]),
+                "patch: FieldValueInvalid (values are not recorded: the object is confidential)",
+            ),
+            (
+                Status::bad_request(format!("Object 'Kind' is missing in '{shown}'")),
+                "not recorded: the message may quote the object, which is confidential",
+            ),
+        ] {
+            assert!(status.message.contains("aGlkZGVu"));
+            let recorded = response_status(status.code, Some(&without_values(status)));
+            assert_eq!(recorded.message, message);
+        }
+        let many = Status::invalid("", "Secret", "s", (0..20).map(|_| wrong()).collect::<Vec<_>>());
+        assert!(without_values(many).message.contains("and 4 more"));
+        let missing = Status::not_found("", "secrets", "s");
+        assert_eq!(without_values(missing.clone()).message, missing.message);
+    }
 }

@@ -34,7 +34,7 @@ pub struct Config {
     pub(crate) services: Option<ServiceRange>,
     pub(crate) pod_admission: bool,
     history_bytes: Option<u64>,
-    cipher: Option<Arc<dyn Cipher>>,
+    pub(crate) cipher: Option<Arc<dyn Cipher>>,
     policy: Option<SharedPolicy>,
 }
 
@@ -207,7 +207,7 @@ impl Config {
         let clock = self.env.clone();
         let mut options = Options::with_clock(move || clock.now().into());
         options.history_bytes = self.history_bytes.unwrap_or(options.history_bytes);
-        options.cipher = self.cipher.take();
+        options.cipher = self.cipher.clone();
         if let Some(store) = self.store.take() {
             return Ok((store, Policy::Reconcile(None)));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use capstan_env::Env;
 use capstan_pki::{Pki, PkiError};
-use capstan_store::{Store, Written};
+use capstan_store::{Cipher, Store, Written};
 use capstan_streams::PodStreams;
 use serde_json::Value;
 
@@ -77,6 +77,8 @@ pub(crate) struct ServerParts {
     pub watches: Arc<Watches>,
     /// Records requests, if configured.
     pub audit: Option<Arc<Audit>>,
+    /// Encrypts objects on disk, if configured.
+    pub cipher: Option<Arc<dyn Cipher>>,
     /// Locks for counting and taking quota, per namespace.
     pub quota_locks: QuotaLocks,
     /// Addresses and ports of Services, if the server allocates them.
@@ -150,6 +152,7 @@ impl ServerParts {
             body_room: BodyRoom::default(),
             watches: Arc::new(Watches::new(config.watches)),
             audit: config.audit,
+            cipher: config.cipher,
             quota_locks: QuotaLocks::default(),
             services,
             pod_admission: config.pod_admission,
@@ -163,6 +166,13 @@ impl ServerParts {
     pub fn authorize(&self, attributes: &Attributes) -> Result<()> {
         let decision = self.authorizer.authorize(attributes);
         if decision.allowed() { Ok(()) } else { Err(crate::auth::forbidden(attributes, decision.reason())) }
+    }
+
+    /// Whether objects of a resource are confidential: Secrets, tokens, and what is encrypted on disk.
+    pub fn is_confidential(&self, resource: &Resource) -> bool {
+        &*resource.bucket == bucket::SECRETS
+            || resource.group == "authentication.k8s.io"
+            || self.cipher.as_ref().is_some_and(|cipher| cipher.covers(&resource.bucket))
     }
 
     /// Sends a change to the controllers.

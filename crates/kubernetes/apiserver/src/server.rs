@@ -154,6 +154,13 @@ impl Server {
         drop(in_flight);
         if let Some(mut record) = about.record.take() {
             record.annotate(about.annotations.take());
+            let confidential = |resource: &Arc<Resource>| self.parts.is_confidential(resource);
+            let failure = match failure {
+                Some(status) if about.resource.as_ref().is_some_and(confidential) => {
+                    Some(audit::without_values(status))
+                }
+                other => other,
+            };
             record.answered(failure.as_ref(), &mut reply).await;
         }
         let metrics = &self.parts.metrics;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use capstan_apiserver::auth::User;
 use capstan_apiserver::{Audit, Config};
 use capstan_audit::{AuditLog, LogOptions, Policy, verify};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -83,6 +84,30 @@ async fn the_policy_decides_how_much_is_recorded() {
     let text = std::fs::read_to_string(dir.path().join("audit.log")).expect("the log");
     assert!(!text.contains("hidden") && !text.contains("aGlkZGVu"), "{text}");
     assert_eq!(verify(&dir.path().join("audit.log")).expect("whole").last, 3);
+}
+
+#[tokio::test]
+async fn an_error_that_quotes_a_secret_is_recorded_without_its_values() {
+    let (client, dir) = audited().await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "hidden"},
+    });
+    assert_eq!(client.create(secrets, &secret).await.0, 201);
+    let path = format!("{secrets}/s");
+    let headers = [("content-type", "application/merge-patch+json")];
+    for patch in [json!({"data": {"other": 5}}), json!({"kind": null, "apiVersion": "x"})] {
+        let reply = client.reply("PATCH", &path, &headers, patch.to_string()).await;
+        assert_eq!(reply.status(), 422);
+        let answer = reply.into_body().collect().await.expect("a body").to_bytes();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains("aGlkZGVu"), "kube-apiserver shows the object too: {answer}");
+    }
+    let all = events(&dir, &path, 4).await;
+    let message = &all[1]["responseStatus"]["message"];
+    assert!(message.as_str().is_some_and(|text| text.starts_with("patch: FieldValueInvalid")), "{message}");
+    let text = std::fs::read_to_string(dir.path().join("audit.log")).expect("the log");
+    assert!(!text.contains("aGlkZGVu"), "{text}");
 }
 
 #[tokio::test]
