@@ -317,9 +317,12 @@ impl Server {
             (Bytes::new(), None)
         } else {
             let deadline = tokio::time::Instant::now() + body::TIMEOUT;
-            let body = body::read(request_body, deadline).await?;
-            let room = self.parts.body_room.admit(&body, deadline).await?;
-            (body, room)
+            let room = &self.parts.body_room;
+            let (body, received) = room.receiving.read(&call.user, request_body, deadline).await?;
+            let admitted = room.admit(&body, deadline).await?;
+            // From here on, the text counts with what it is decoded to.
+            drop(received);
+            (body, admitted)
         };
         if let Some(record) =
             about.record.as_mut().filter(|record| record.wants_request() && !body.is_empty())
