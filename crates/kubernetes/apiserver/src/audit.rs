@@ -10,14 +10,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ::http::{HeaderMap, header, request};
-use bytes::Bytes;
 use capstan_audit::{
-    AuditLog, Decision, Event, Level, ObjectReference, Policy, Request, ResponseStatus, Stage, UserInfo,
-    Webhook,
+    AuditLog, Decision, Document, Event, Level, ObjectReference, Policy, Request, ResponseStatus, Stage,
+    UserInfo, Webhook,
 };
 use capstan_env::Env;
 use capstan_schema::bounded::cut_text;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::auth::User;
 use crate::http::info::RequestInfo;
@@ -27,6 +27,13 @@ use crate::status::Status;
 
 /// Bytes of an `Audit-ID` that a client may choose.
 const MAX_ID: usize = 64;
+/// Bytes of a response that are recorded, as kube-apiserver limits an event in its batches: a longer one is left out.
+const MAX_RESPONSE: u64 = 10 * 1024 * 1024;
+/// Responses above this size are recorded by only so many requests at a time, since each is copied several times.
+const LARGE_RESPONSE: u64 = 64 * 1024;
+static RECORDING: Semaphore = Semaphore::const_new(4);
+/// Set where the response was left out.
+const TRUNCATED: &str = "audit.k8s.io/truncated";
 /// Causes of an error on a confidential object that are recorded.
 const MAX_CAUSES: usize = 16;
 /// Bytes of a field's path in such an error.
@@ -175,11 +182,21 @@ impl Record {
             reply.body_mut().at_end(self);
             return;
         }
-        if self.decision.level >= Level::RequestResponse && is_json(reply.headers()) {
-            let object = reply.body().bytes().and_then(|bytes| parsed(&bytes));
-            self.event.response_object = object.map(|object| (&self.without_managed_fields(object)).into());
+        let whole = self.decision.level >= Level::RequestResponse && is_json(reply.headers());
+        let size = reply.body().known_size().filter(|_| whole);
+        let turn = match size {
+            Some(size) if size > LARGE_RESPONSE => RECORDING.acquire().await.ok(),
+            _ => None,
+        };
+        if size.is_some_and(|size| size > MAX_RESPONSE) {
+            self.event.annotations.insert(TRUNCATED.to_owned(), "true".to_owned());
+        } else if size.is_some()
+            && let Some(bytes) = reply.body().bytes()
+        {
+            self.event.response_object = Document::from_json(&bytes, self.decision.omit_managed_fields);
         }
         self.record(Stage::ResponseComplete).await;
+        drop(turn);
     }
 
     async fn record(&mut self, stage: Stage) {
@@ -262,10 +279,6 @@ fn source_addresses(head: &request::Parts) -> Vec<String> {
 
 fn is_json(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
-}
-
-fn parsed(bytes: &Bytes) -> Option<Value> {
-    serde_json::from_slice(bytes).ok()
 }
 
 #[cfg(test)]

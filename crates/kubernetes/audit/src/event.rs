@@ -88,6 +88,55 @@ impl From<&Value> for Document {
     }
 }
 
+impl Document {
+    /// A document from its text, which is copied and not decoded; without the managed fields of the object, or of the
+    /// objects of a list, if wanted. Only one object of a list is decoded at a time. `None` if it is not JSON.
+    pub fn from_json(text: &[u8], omit_managed_fields: bool) -> Option<Self> {
+        let text = if omit_managed_fields {
+            without_managed_fields(text)?
+        } else {
+            std::str::from_utf8(text).ok()?.trim().to_owned()
+        };
+        // An event is one line. A line break of JSON is between its words: in a string it is escaped.
+        let text = if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text };
+        RawValue::from_string(text).ok().map(Self)
+    }
+}
+
+fn without_managed_fields(text: &[u8]) -> Option<String> {
+    fn strip(object: &RawValue) -> Option<String> {
+        let mut object: Value = serde_json::from_str(object.get()).ok()?;
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        Some(object.to_string())
+    }
+    let whole: &RawValue = serde_json::from_slice(text).ok()?;
+    let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(whole.get()) else {
+        return Some(whole.get().to_owned());
+    };
+    let items =
+        fields.get("items").and_then(|items| serde_json::from_str::<Vec<&RawValue>>(items.get()).ok());
+    let Some(items) = items else { return strip(whole) };
+    let mut out = String::with_capacity(text.len());
+    for (name, value) in &fields {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push_str(&Value::from(name.as_str()).to_string());
+        out.push(':');
+        if name != "items" {
+            out.push_str(value.get());
+            continue;
+        }
+        for (index, item) in items.iter().enumerate() {
+            out.push(if index == 0 { '[' } else { ',' });
+            out.push_str(&strip(item)?);
+        }
+        out.push_str(if items.is_empty() { "[]" } else { "]" });
+    }
+    out.push('}');
+    Some(out)
+}
+
 impl PartialEq for Document {
     fn eq(&self, other: &Self) -> bool {
         self.0.get() == other.0.get()
@@ -141,4 +190,35 @@ impl Event {
 /// As Kubernetes' `MicroTime`: always six digits.
 fn microseconds<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{time:.6}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_one_line_with_or_without_managed_fields() {
+        let object = r#"{"kind":"A","metadata":{"managedFields":[{}],"name":"a"},"spec":{"text":"a\\nb"}}"#;
+        let stripped = r#"{"kind":"A","metadata":{"name":"a"},"spec":{"text":"a\\nb"}}"#;
+        let list = |item: &str| format!(r#"{{"apiVersion":"v1","items":[{item},{item}],"kind":"List"}}"#);
+        let pretty: Value = serde_json::from_str(object).expect("JSON");
+        let pretty = serde_json::to_string_pretty(&pretty).expect("a text");
+        for (text, omit, recorded) in [
+            (object.to_owned(), false, object.to_owned()),
+            (object.to_owned() + "\n", false, object.to_owned()),
+            (object.to_owned(), true, stripped.to_owned()),
+            (pretty.clone(), true, stripped.to_owned()),
+            (list(object), true, list(stripped)),
+            (list(&pretty), true, list(stripped)),
+            (r#"{"items":[]}"#.to_owned(), true, r#"{"items":[]}"#.to_owned()),
+            (r#"{"items":"none"}"#.to_owned(), true, r#"{"items":"none"}"#.to_owned()),
+            ("[1]".to_owned(), true, "[1]".to_owned()),
+        ] {
+            let document = Document::from_json(text.as_bytes(), omit);
+            assert_eq!(document.as_ref().map(|document| document.0.get()), Some(recorded.as_str()), "{text}");
+        }
+        let document = Document::from_json(pretty.as_bytes(), false).expect("JSON");
+        assert!(!document.0.get().contains('\n'));
+        assert_eq!(Document::from_json(b"{", true), None);
+    }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-/// The longest line: an event with the largest request and response.
-const MAX_LINE: u64 = 64 * 1024 * 1024;
+/// Bytes at the beginning of a line that state its place in the chain, and more.
+const HEAD: u64 = 256;
 
 /// Where a chain is: the number and the hash of its last line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,8 @@ fn split(line: &[u8]) -> Option<(Chain, Vec<u8>)> {
     Some((Chain { sequence, hash }, [b"{", event].concat()))
 }
 
-/// The last whole line of a file; `None` if it does not exist or is empty. What a crash left of a line after it does not count.
+/// The beginning of the last whole line of a file, which states its place in the chain, however long the line is;
+/// `None` if the file does not exist or has no line. What a crash left of a line after it does not count.
 pub(super) fn last_line(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -73,20 +74,26 @@ pub(super) fn last_line(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
     };
     let length = file.seek(SeekFrom::End(0))?;
-    let mut window = 64 * 1024;
-    loop {
-        let begin = length.saturating_sub(window);
+    let Some(end) = last_break(&mut file, length)? else { return Ok(None) };
+    let start = last_break(&mut file, end)?.map_or(0, |before| before + 1);
+    let mut head = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(HEAD.min(end - start)).read_to_end(&mut head)?;
+    Ok(Some(head))
+}
+
+/// Where the last line break before a position is.
+pub(super) fn last_break(file: &mut File, mut end: u64) -> io::Result<Option<u64>> {
+    let mut piece = vec![0; 64 * 1024];
+    while end > 0 {
+        let begin = end.saturating_sub(piece.len() as u64);
+        let piece = &mut piece[..usize::try_from(end - begin).unwrap_or_default()];
         file.seek(SeekFrom::Start(begin))?;
-        let mut tail = Vec::new();
-        file.by_ref().take(window).read_to_end(&mut tail)?;
-        let end = tail.iter().rposition(|byte| *byte == b'\n');
-        let start = end.and_then(|end| tail[..end].iter().rposition(|byte| *byte == b'\n'));
-        match (start, end) {
-            (Some(start), Some(end)) => return Ok(Some(tail[start + 1..end].to_vec())),
-            (None, Some(end)) if begin == 0 => return Ok(Some(tail[..end].to_vec())),
-            (None, None) if begin == 0 => return Ok(None),
-            _ if window >= MAX_LINE => return Ok(Some(Vec::new())),
-            _ => window *= 4,
+        file.read_exact(piece)?;
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(Some(begin + at as u64));
         }
+        end = begin;
     }
+    Ok(None)
 }

@@ -1,7 +1,7 @@
 //! The current file and the rotated ones.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 
 use super::LogOptions;
+use super::chain::last_break;
 
 pub(super) struct Files {
     options: LogOptions,
@@ -93,19 +94,8 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn end_of_last_line(file: &mut File) -> io::Result<u64> {
-    let mut end = file.seek(SeekFrom::End(0))?;
-    let mut piece = [0; 4096];
-    while end > 0 {
-        let begin = end.saturating_sub(piece.len() as u64);
-        file.seek(SeekFrom::Start(begin))?;
-        let piece = &mut piece[..usize::try_from(end - begin).unwrap_or_default()];
-        file.read_exact(piece)?;
-        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(begin + at as u64 + 1);
-        }
-        end = begin;
-    }
-    Ok(0)
+    let length = file.seek(SeekFrom::End(0))?;
+    Ok(last_break(file, length)?.map_or(0, |at| at + 1))
 }
 
 /// `audit-2026-11-17T15-40-00.000.log` for `audit.log`, as upstream names them.

@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::Event;
 use chain::Chain;
@@ -29,6 +30,10 @@ use files::Files;
 
 /// Events between a request and the file.
 const BACKLOG: usize = 4096;
+/// Bytes of long events between a request and the file, whatever their number: one with both bodies has megabytes.
+const LONG_BACKLOG: usize = 64 << 20;
+/// An event is long above this size: the number limits shorter ones to as many bytes.
+const LONG: usize = LONG_BACKLOG / BACKLOG;
 /// Bytes that are written at once.
 const MAX_BATCH: usize = 1 << 20;
 /// How often a failing disk is reported.
@@ -61,9 +66,17 @@ pub enum LogError {
 pub struct AuditLog(Arc<Inner>);
 
 struct Inner {
-    lines: Option<Sender<Vec<u8>>>,
+    lines: Option<Sender<Line>>,
+    /// Bytes that are left for long events.
+    room: Arc<Semaphore>,
     writer: Option<JoinHandle<()>>,
     failures: Arc<AtomicU64>,
+}
+
+/// An event on its way to the file.
+struct Line {
+    text: Vec<u8>,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl AuditLog {
@@ -83,18 +96,31 @@ impl AuditLog {
             .name("audit-log".to_owned())
             .spawn(move || writer.run(received))
             .map_err(opened)?;
-        Ok(Self(Arc::new(Inner { lines: Some(lines), writer: Some(thread), failures })))
+        let room = Arc::new(Semaphore::new(LONG_BACKLOG));
+        Ok(Self(Arc::new(Inner { lines: Some(lines), room, writer: Some(thread), failures })))
     }
 
     /// Records an event. Waits while the backlog is full.
     pub async fn record(&self, event: &Event) {
         let sent = match (serde_json::to_vec(event), &self.0.lines) {
-            (Ok(line), Some(lines)) => lines.send(line).await.is_ok(),
+            (Ok(text), Some(lines)) => {
+                let room = self.room_for(text.len()).await;
+                lines.send(Line { text, _room: room }).await.is_ok()
+            }
             _ => false,
         };
         if !sent {
             self.0.failures.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Waits for room for an event, if it is long.
+    async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        if bytes <= LONG {
+            return None;
+        }
+        let bytes = u32::try_from(bytes.min(LONG_BACKLOG)).ok()?;
+        self.0.room.clone().acquire_many_owned(bytes).await.ok()
     }
 
     /// Events that could not be written.
@@ -128,14 +154,14 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(&mut self, mut events: Receiver<Vec<u8>>) {
+    fn run(&mut self, mut events: Receiver<Line>) {
         let mut next = events.blocking_recv();
         while let Some(first) = next.take() {
             // What has gathered meanwhile is written together, as far as it fits into one file.
             let mut batch = Batch::new(&self.chain);
             let mut event = Some(first);
             while let Some(now) = event.take() {
-                if !batch.add(&now, self.files.room()) {
+                if !batch.add(&now.text, self.files.room()) {
                     next = Some(now);
                     break;
                 }

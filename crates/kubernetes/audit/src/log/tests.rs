@@ -171,3 +171,39 @@ fn nobody_else_reads_the_log() {
     let mode = std::fs::metadata(&options.path).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+#[test]
+fn long_events_wait_for_the_file_by_their_bytes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = AuditLog::open(options(&dir)).expect("a log");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        assert!(log.room_for(LONG).await.is_none());
+        let held = log.room_for(LONG_BACKLOG).await.expect("a long event takes room");
+        let soon = Duration::from_millis(20);
+        assert!(tokio::time::timeout(soon, log.room_for(LONG + 1)).await.is_err(), "there is none left");
+        drop(held);
+        let long = Event { user_agent: "x".repeat(10 << 20), ..event(0) };
+        for _ in 0..8 {
+            log.record(&long).await;
+        }
+        while log.0.room.available_permits() < LONG_BACKLOG {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    drop(log);
+    assert_eq!(verify(&dir.path().join("audit.log")).expect("whole").last, 8);
+}
+
+#[test]
+fn a_log_that_ends_with_a_very_long_line_is_continued() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = options(&dir);
+    write(&options, 0..1);
+    let log = AuditLog::open(options.clone()).expect("a log");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(log.record(&Event { user_agent: "x".repeat(65 << 20), ..event(1) }));
+    drop(log);
+    write(&options, 2..3);
+    assert_eq!(verify(&options.path).expect("whole").last, 3);
+}
