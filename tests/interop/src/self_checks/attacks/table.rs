@@ -125,6 +125,52 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
         "crates/kubernetes/apiserver/tests/it/scope.rs",
         "permissions_in_one_namespace_reach_nothing_else_by_any_path",
     ),
+    (
+        "a JSON patch cannot move a long list again and again",
+        "crates/kubernetes/schema/src/patch/json.rs",
+        "work_at_the_front_of_a_long_list_is_bounded",
+    ),
+    (
+        "a strategic merge patch cannot merge a long list again and again",
+        "crates/kubernetes/schema/src/patch/strategic/tests.rs",
+        "a_long_list_is_not_merged_for_each_of_many_entries",
+    ),
+    (
+        "the keys that a patch retains are looked up",
+        "crates/kubernetes/schema/src/patch/strategic/tests.rs",
+        "retained_keys_are_looked_up_not_searched",
+    ),
+    ("selectors have limits", "crates/kubernetes/apiserver/src/http/options.rs", "selectors_are_bounded"),
+    (
+        "a watch with long selectors counts as several",
+        "crates/kubernetes/apiserver/src/watches.rs",
+        "a_watch_with_long_selectors_counts_as_several",
+    ),
+    (
+        "bodies that are sent slowly leave room for others",
+        "crates/kubernetes/apiserver/src/memory/receiving.rs",
+        "slow_senders_hold_half_of_the_room_and_others_are_served",
+    ),
+    (
+        "many bodies of a few KiB stay within their room",
+        "crates/kubernetes/apiserver/src/memory/mod.rs",
+        "bodies_of_a_few_kib_are_counted_too",
+    ),
+    (
+        "the audit log has no values of a Secret",
+        "crates/kubernetes/apiserver/tests/it/audit.rs",
+        "an_error_that_quotes_a_secret_is_recorded_without_its_values",
+    ),
+    (
+        "a list in the audit log decodes one object at a time",
+        "crates/kubernetes/apiserver/tests/it/attacks/lists.rs",
+        "lists_that_are_recorded_in_the_audit_log",
+    ),
+    (
+        "an audit log that ends with a very long line is continued",
+        "crates/kubernetes/audit/src/log/tests.rs",
+        "a_log_that_ends_with_a_very_long_line_is_continued",
+    ),
 ];
 
 pub fn path() -> PathBuf {
