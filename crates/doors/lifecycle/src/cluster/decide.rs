@@ -1,12 +1,10 @@
 //! Decides about a cluster: one phase after another, until one has to wait.
 
-use capstan_capi_types::core;
 use capstan_controller::{Decision, Effect, Look, Note, ObjectRef, Wait};
 
 use super::phases::{self, Flow, Round};
 use super::{Clusters, Settings, cni, status};
-use crate::names::{CLUSTER_FINALIZER, label};
-use crate::types::Cluster;
+use crate::names::CLUSTER_FINALIZER;
 
 /// A phase: what is done, and whether the next one follows.
 type Phase = fn(&mut Round<'_>) -> Flow;
@@ -45,18 +43,12 @@ pub(super) fn decide(settings: &Settings, look: &Look<Clusters>) -> Decision<Clu
     decision
 }
 
-/// Whether the Cluster of Cluster API was made for a cluster. EKS Anywhere gives it no label of its own.
-fn is_own(cluster: &Cluster, generated: &core::Cluster) -> bool {
-    let labels = &generated.metadata.labels;
-    match labels.contains_key(label::CLUSTER_NAME) || labels.contains_key(label::CLUSTER_NAMESPACE) {
-        true => super::owner_of(generated) == Some(cluster.metadata.key()),
-        false => cluster.status.reconciled_generation > 0,
-    }
-}
-
-/// Deletes the Cluster of Cluster API and waits for it: what belongs to it goes with it.
+/// Deletes the Cluster of Cluster API and waits for it: what belongs to it goes with it. Only its labels say whose it is,
+/// as in every phase: its namespace is the operators', while users may write everything of their own cluster, status included.
 fn delete(look: &Look<Clusters>, decision: &mut Decision<Clusters>) {
-    let cluster = look.seen.current.cluster.as_ref().filter(|it| is_own(&look.object, it));
+    let own = look.object.metadata.key();
+    let cluster =
+        look.seen.current.cluster.as_ref().filter(|it| super::owner_of(&***it).as_ref() == Some(&own));
     let Some(cluster) = cluster else {
         decision.remove_finalizer(CLUSTER_FINALIZER);
         return;

@@ -232,8 +232,9 @@ fn the_cluster_of_cluster_api_is_deleted_if_it_was_made_for_this_one() {
     for (name, cluster, seen, is_deleted) in [
         ("its own", &deleted, with(Some("default")), true),
         ("of a cluster with the same name", &reconciled, with(Some("other")), false),
-        ("of EKS Anywhere, taken over", &reconciled, with(None), true),
+        // A user may write the status of a cluster, so it says nothing.
         ("of another owner", &deleted, with(None), false),
+        ("of another owner, with a status that claims it", &reconciled, with(None), false),
     ] {
         let decision = decided(cluster.clone(), seen);
         assert_eq!(!decision.effects.is_empty(), is_deleted, "{name}");
