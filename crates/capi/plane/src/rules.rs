@@ -133,12 +133,13 @@ impl Rules {
             errors.extend(Box::pin(class::validate_class(subject, object, old, others)).await?);
         }
         let uses = |object: &Value| (rules.secrets)(object).map_err(|error| subject.refused(error));
-        let (new, mut before) = (uses(object)?, old.map(uses).transpose()?.unwrap_or_default());
+        let (new, before) = (uses(object)?, old.map(uses).transpose()?.unwrap_or_default());
         let author = Author::of(object);
-        if author == Author::Topology && !new.is_empty() {
-            before.extend(self.uses_of_template(object, others).await?);
-        }
-        errors.extend(secrets::forbidden(subject.namespace, &new, &before, author, others).await?);
+        let template = match author {
+            Author::Topology if !new.is_empty() => self.uses_of_template(object, others).await?,
+            _ => Vec::new(),
+        };
+        errors.extend(secrets::forbidden(subject.namespace, &new, &before, &template, author, others).await?);
         match errors.as_slice() {
             [] => Ok(warnings),
             errors => Err(Status::invalid(subject.group, subject.kind, subject.name, errors)),

@@ -8,8 +8,9 @@
 //! * an update that keeps a reference.
 //!
 //! The objects of a topology are written by the controllers, and patches of a class may put any reference into them. Here
-//! who sent the request counts nothing: the reference is also in the template, whose author was asked about, or the
-//! Secret lists the namespace.
+//! the right to read the Secret is not enough: the reference is also in a template of the same namespace, whose author was
+//! asked about, or the Secret lists the namespace. Anybody can write the labels of such an object: they only take rights
+//! away.
 
 use capstan_apiserver::status::Status;
 use capstan_capi_types::admission::{FieldError, SecretUse};
@@ -37,7 +38,8 @@ impl Author {
     }
 }
 
-/// Group, kind and key of the template that an object of a topology was cloned from.
+/// Group, kind and key of the template that an object of a topology was cloned from, if it is in the same namespace. Whoever
+/// may use a class of another namespace was never asked about the Secrets that its templates name.
 pub(crate) async fn template_of(
     object: &Value,
     others: &dyn RelatedObjects,
@@ -51,17 +53,20 @@ pub(crate) async fn template_of(
     let Some(cluster) = others.get(&Cluster::KIND, &cluster).await? else { return Ok(None) };
     let Ok(cluster) = Cluster::deserialize(cluster) else { return Ok(None) };
     let class = cluster.spec.topology.class_ref.key(&cluster.metadata.namespace);
+    let class = class.filter(|class| class.namespace == cluster.metadata.namespace);
     Ok(class.map(|class| (group.to_owned(), kind.to_owned(), Key::new(class.namespace, template))))
 }
 
 /// Annotation of a Secret: namespaces, separated by commas, whose objects may name it; `*` for all.
 pub const ALLOWED_NAMESPACES: &str = "capstan.dev/allowed-namespaces";
 
-/// The uses that are new in this request and that the requester may not make.
+/// The uses that are new in this request and that the requester may not make. `template` has those of the template that an
+/// object of a topology was cloned from.
 pub(crate) async fn forbidden(
     namespace: &str,
     uses: &[SecretUse],
     before: &[SecretUse],
+    template: &[SecretUse],
     author: Author,
     others: &dyn RelatedObjects,
 ) -> Result<Vec<FieldError>, Status> {
@@ -76,7 +81,8 @@ pub(crate) async fn forbidden(
         let allowed = match known {
             Some(allowed) => allowed,
             None => {
-                author == Author::Requester && others.may_get(&Secret::KIND, secret).await?
+                let named = author == Author::Requester || template.iter().any(|used| used.secret == *secret);
+                named && others.may_get(&Secret::KIND, secret).await?
                     || granted(secret, namespace, others).await?
             }
         };
@@ -90,8 +96,8 @@ pub(crate) async fn forbidden(
                          to its annotation {ALLOWED_NAMESPACES}"
                     ),
                     Author::Topology => format!(
-                        "a patch of the ClusterClass may not use Secret {secret}: name it in the template, or have its \
-                         owner add {namespace:?} to its annotation {ALLOWED_NAMESPACES}"
+                        "an object of a ClusterClass may not use Secret {secret}: have its owner add {namespace:?} to its \
+                         annotation {ALLOWED_NAMESPACES}, or name it in a template in this namespace"
                     ),
                 },
             ));

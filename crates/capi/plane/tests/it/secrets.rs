@@ -144,15 +144,37 @@ async fn a_patch_of_a_class_may_not_use_what_its_template_does_not_name() {
     });
     admin.create(&core("Cluster", "clusters"), "team", &cluster).await.expect("a cluster");
     let refused = create(&admin, &of_topology("a", "operators", "cloud")).await.expect_err("by a patch");
-    assert!(refused.to_string().contains("a patch of the ClusterClass may not use"), "{refused}");
+    assert!(refused.to_string().contains("an object of a ClusterClass may not use"), "{refused}");
     create(&admin, &of_topology("own", "team", "any")).await.expect("its own namespace");
     create(&admin, &of_topology("lent", "operators", "lent")).await.expect("its owner lends it");
 
     create(&tenant, &config_map("template", "operators", "cloud")).await.expect_err("not theirs");
     create(&admin, &config_map("template", "operators", "cloud")).await.expect("may read it");
+    let forged = create(&tenant, &of_topology("forged", "operators", "cloud")).await.expect_err("not theirs");
+    assert!(forged.is_invalid(), "{forged}");
     create(&admin, &of_topology("a", "operators", "cloud")).await.expect("as the template says");
     let refused = create(&admin, &of_topology("b", "operators", "other")).await.expect_err("another one");
     assert!(refused.is_invalid(), "{refused}");
+}
+
+#[tokio::test]
+async fn a_class_of_another_namespace_lends_no_secrets() {
+    let (admin, tenant) = server().await;
+    capstan_capi_plane::install(&admin, &capstan_capi_plane::definitions()).await.expect("definitions");
+    let mut template = config_map("template", "operators", "cloud");
+    template["metadata"]["namespace"] = json!("operators");
+    admin.create(&CONFIG_MAP.into(), "operators", &template).await.expect("a template");
+    let cluster = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c"},
+        "spec": {"topology": {"classRef": {"name": "k", "namespace": "operators"}, "version": "v1.36.0"}},
+    });
+    tenant.create(&core("Cluster", "clusters"), "team", &cluster).await.expect("a cluster");
+    // The controllers are `admin` here: they write what the class says, for whoever made the cluster.
+    for (client, who) in [(&tenant, "the tenant"), (&admin, "the controllers")] {
+        let refused = create(client, &of_topology("a", "operators", "cloud")).await.expect_err(who);
+        assert!(refused.to_string().contains(ALLOWED_NAMESPACES), "{who}: {refused}");
+    }
+    create(&admin, &of_topology("lent", "operators", "lent")).await.expect("its owner lends it");
 }
 
 #[tokio::test]
@@ -176,5 +198,50 @@ async fn a_webhook_asks_the_api_server_what_the_requester_may_do() {
         });
         let answer = reviewer.validate(review).await.expect("a review");
         assert_eq!(answer["response"]["allowed"], allowed, "{user} {secret}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_judges_an_object_of_a_class_by_its_template_and_the_rights_of_the_requester() {
+    let (admin, _) = server().await;
+    capstan_capi_plane::install(&admin, &capstan_capi_plane::definitions()).await.expect("definitions");
+    for (name, class) in [("c", json!({"name": "k"})), ("d", json!({"name": "k", "namespace": "operators"}))]
+    {
+        let cluster = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name},
+            "spec": {"topology": {"classRef": class, "version": "v1.36.0"}},
+        });
+        admin.create(&core("Cluster", "clusters"), "team", &cluster).await.expect(name);
+    }
+    for namespace in ["team", "operators"] {
+        let mut template = config_map("template", "operators", "cloud");
+        template["metadata"]["namespace"] = json!(namespace);
+        admin.create(&CONFIG_MAP.into(), namespace, &template).await.expect(namespace);
+    }
+    let reviewer = Reviewer::new(rules(), Converter::default(), admin);
+    let (tenant, root) =
+        (json!({"username": "tenant"}), json!({"username": "r", "groups": ["system:masters"]}));
+    for (user, cluster, secret, allowed) in [
+        (&tenant, "c", "cloud", false),
+        (&tenant, "c", "lent", true),
+        (&root, "c", "cloud", true),
+        (&root, "c", "other", false),
+        (&root, "d", "cloud", false),
+        (&root, "d", "lent", true),
+        (&root, "none", "cloud", false),
+    ] {
+        let mut object = of_topology("a", "operators", secret);
+        object["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] = json!(cluster);
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u", "operation": "CREATE", "namespace": "team", "name": "a", "userInfo": user,
+                "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+                "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+                "object": object,
+            },
+        });
+        let answer = reviewer.validate(review).await.expect("a review");
+        assert_eq!(answer["response"]["allowed"], allowed, "{user} {cluster} {secret}: {answer}");
     }
 }
