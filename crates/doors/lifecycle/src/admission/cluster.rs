@@ -1,9 +1,10 @@
 //! Rules of clusters.
 
-use capstan_capi_types::admission::{Admission, Features, FieldError};
+use capstan_capi_types::admission::{Admission, Features, FieldError, SecretUse};
+use capstan_object::Key;
 
 use super::{Errors, control_plane, network, unsupported, update, workers};
-use crate::names::{annotation, is_set};
+use crate::names::{REGISTRY_CREDENTIALS, SYSTEM_NAMESPACE, annotation, is_set};
 use crate::types::{Cluster, MachineHealthCheckConfiguration, Ref, RegistryMirrorConfiguration};
 use crate::version;
 
@@ -33,6 +34,16 @@ impl Admission for Cluster {
             }
         }
         Ok(())
+    }
+
+    /// The machines get the credentials, and with them whoever owns the cluster.
+    fn secrets(&self) -> Vec<SecretUse> {
+        let mirror = self.spec.registry_mirror_configuration.iter().filter(|mirror| mirror.authenticate);
+        let used = |_| SecretUse {
+            path: "spec.registryMirrorConfiguration.authenticate".to_owned(),
+            secret: Key::new(SYSTEM_NAMESPACE, REGISTRY_CREDENTIALS),
+        };
+        mirror.map(used).collect()
     }
 
     fn validate(&self, old: Option<&Self>, _: &Features) -> Errors {

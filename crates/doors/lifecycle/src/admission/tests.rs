@@ -1,7 +1,7 @@
 //! A table of manifests: what is wrong with each, where, in which words; and that the manifest is accepted without it.
 
-use capstan_capi_types::admission::{Admission, Features, FieldError};
-use capstan_object::Object;
+use capstan_capi_types::admission::{Admission, Features, FieldError, SecretUse};
+use capstan_object::{Key, Object};
 use serde_json::{Value, json};
 
 use crate::types::{CloudStackDatacenterConfig, CloudStackMachineConfig, Cluster};
@@ -425,4 +425,24 @@ fn defaults_are_few() {
     let host = object.spec.control_plane_configuration.endpoint.map(|it| it.host);
     assert_eq!(host.as_deref(), Some("10.0.0.10"));
     assert_eq!(Cluster::KIND.api_version(), "anywhere.eks.amazonaws.com/v1alpha1");
+}
+
+#[test]
+fn a_mirror_with_credentials_uses_the_secret_of_the_operators() {
+    for (mirror, expected) in [
+        (Value::Null, vec![]),
+        (json!({"endpoint": "mirror.example"}), vec![]),
+        (json!({"endpoint": "mirror.example", "authenticate": false}), vec![]),
+        (
+            json!({"endpoint": "mirror.example", "authenticate": true}),
+            vec![SecretUse {
+                path: "spec.registryMirrorConfiguration.authenticate".to_owned(),
+                secret: Key::new("eksa-system", "registry-credentials"),
+            }],
+        ),
+    ] {
+        let object = with(cluster(), "spec.registryMirrorConfiguration", mirror.clone());
+        let object: Cluster = serde_json::from_value(object).expect("a cluster");
+        assert_eq!(object.secrets(), expected, "{mirror}");
+    }
 }
