@@ -7,7 +7,7 @@ use capstan_provider_kit::Plugin;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::output::{Stdio, eprint_line, print_line};
+use crate::output::{Stdio, eprint_line, print_as_it_is};
 use crate::plugins::Plugins;
 use crate::{
     adopt, audit, backup, bundle, completion, console, delete, demo, doctor, encryption, events, generate,
@@ -173,7 +173,7 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::SupportBundle(args) => bundle::run(&args, plugins),
         Verb::Sim => sim::run(plugins, of_verb).map(done),
         Verb::Completion { shell } => {
-            print_line(completion::script(shell, command(plugins)).trim_end()).map(done)
+            print_as_it_is(completion::script(shell, command(plugins)).trim_end()).map(done)
         }
         Verb::Version(args) => version::run(&args, plugins),
         Verb::DemoCloud(args) => demo::run_cloud(&args, plugins).map(done),

@@ -41,6 +41,8 @@ struct EventList {
 }
 
 impl Show for EventList {
+    const HAS_COLOURS: bool = true;
+
     fn text(&self, options: &TextOptions) -> String {
         self.items.iter().map(|event| event_line(event, options.now, options.paint) + "\n").collect()
     }

@@ -61,6 +61,8 @@ impl serde::Serialize for Objects {
 }
 
 impl Show for Objects {
+    const HAS_COLOURS: bool = true;
+
     fn text(&self, options: &TextOptions) -> String {
         let columns = Columns { namespaces: self.namespaces, wide: options.wide, clusters: &self.clusters };
         let by_kind = self.items.chunk_by(|a, b| a["kind"] == b["kind"]);

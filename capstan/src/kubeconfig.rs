@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
-use crate::output::{eprint_line, print_line};
+use crate::output::{eprint_line, print_as_it_is, print_line};
 use crate::plugins::Plugins;
 
 /// Arguments of `capstan kubeconfig`.
@@ -58,7 +58,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         if let Err(error) = refused {
             eprint_line(&format!("warning: {error:#}"));
         }
-        print_line(yaml(&own)?.trim_end())?;
+        print_as_it_is(yaml(&own)?.trim_end())?;
         return Ok(Exit::Done);
     };
     refused?;
@@ -120,10 +120,12 @@ fn check(config: &Value) -> Result<()> {
         let set = fields
             .filter(|(_, value)| !matches!(value, Value::Null | Value::Bool(false)) && **value != json!(""));
         if let Some((field, _)) = set.into_iter().find(|(field, _)| !allowed.contains(&field.as_str())) {
+            let why = meaning(field);
+            // Whoever writes the Secret chooses the name: it stays on this line.
+            let field = field.escape_debug();
             bail!(
-                "its {kind} has {field}, which {}: remove {field} from the Secret, or use `capstan kubeconfig` without \
-                 --merge and review what it prints",
-                meaning(field)
+                "its {kind} has {field}, which {why}: remove {field} from the Secret, or use `capstan kubeconfig` without \
+                 --merge and review what it prints"
             );
         }
     }
@@ -246,6 +248,7 @@ mod tests {
             ("proxy-url: 'http://evil'", "", "proxy-url, which sends all requests through a proxy"),
             ("insecure-skip-tls-verify: true", "", "insecure-skip-tls-verify, which turns off"),
             ("", "as: root", "as, which acts as another user"),
+            ("", r#""x\e[2J\ny": 1"#, r"its user has x\u{1b}[2J\ny, which is not an address or a credential"),
         ] {
             let error = with(cluster, user).expect_err(expected).to_string();
             assert!(error.contains(expected), "{error}");

@@ -1,10 +1,13 @@
 //! Output of commands: data on stdout, notes on stderr, colours only on terminals. Nothing else prints.
+//!
+//! Text for people has names and messages from servers: it is printed without characters that a terminal acts on. Files and
+//! data for programs are printed as they are.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use anyhow::Result;
 use capstan_provider_kit::{ProviderError, Terminal};
-use capstan_view::Paint;
+use capstan_view::{Paint, printable};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -34,6 +37,10 @@ pub struct OutputArgs {
 
 /// Data that a command prints.
 pub trait Show: Serialize {
+    /// The text has colours: `capstan_view` draws it, and cleans what is from a server. Other text is cleaned when it is
+    /// printed.
+    const HAS_COLOURS: bool = false;
+
     fn text(&self, options: &TextOptions) -> String;
     /// `kind/name` of each object, for `-o name`.
     fn names(&self) -> Vec<String>;
@@ -65,19 +72,23 @@ impl OutputArgs {
     }
 
     /// Prints data to stdout in the chosen format.
-    pub fn show(&self, data: &impl Show) -> Result<()> {
+    pub fn show<T: Show>(&self, data: &T) -> Result<()> {
+        match self.written(data)?.trim_end() {
+            "" => Ok(()),
+            written => print_as_it_is(written),
+        }
+    }
+
+    fn written<T: Show>(&self, data: &T) -> Result<String> {
         let options =
             TextOptions { wide: self.output == Format::Wide, paint: paint(), now: Timestamp::now() };
-        let written = match self.output {
-            Format::Text | Format::Wide => data.text(&options),
-            Format::Name => data.names().join("\n"),
+        Ok(match self.output {
+            Format::Text | Format::Wide if T::HAS_COLOURS => data.text(&options),
+            Format::Text | Format::Wide => printable(&data.text(&options)).into_owned(),
+            Format::Name => printable(&data.names().join("\n")).into_owned(),
             Format::Json => serde_json::to_string_pretty(data)?,
             Format::Yaml => serde_saphyr::to_string(data)?,
-        };
-        match written.trim_end() {
-            "" => Ok(()),
-            written => print_line(written),
-        }
+        })
     }
 }
 
@@ -155,8 +166,13 @@ pub fn colours(terminal: bool) -> Paint {
     if terminal && !disabled { Paint::Colours } else { Paint::Plain }
 }
 
-/// Prints to stdout. A closed pipe is not an error.
+/// Prints text for people to stdout. A closed pipe is not an error.
 pub fn print_line(text: &str) -> Result<()> {
+    print_as_it_is(&printable(text))
+}
+
+/// Prints a file, or text that is clean and has colours.
+pub fn print_as_it_is(text: &str) -> Result<()> {
     match writeln!(std::io::stdout(), "{text}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
@@ -165,7 +181,7 @@ pub fn print_line(text: &str) -> Result<()> {
 
 /// Prints a note to stderr, ignoring errors.
 pub fn eprint_line(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", printable(text));
 }
 
 /// Stdout and the signals of this process, for commands of providers.
@@ -173,10 +189,34 @@ pub struct Stdio;
 
 impl Terminal for Stdio {
     fn print(&self, text: &str) -> Result<(), ProviderError> {
-        print_line(text).map_err(|error| ProviderError::caused_by("stdout", error))
+        print_as_it_is(text).map_err(|error| ProviderError::caused_by("stdout", error))
     }
 
     fn stopped(&self) -> BoxFuture<'static, ()> {
         Box::pin(crate::signals::stop())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_for_people_has_no_control_characters_of_a_server() {
+        let action = |name: &str| Action {
+            object: format!("cluster/{name}"),
+            what: "deleted".to_owned(),
+            dry_run: false,
+            sentence: format!("cluster {name} deleted"),
+        };
+        for (output, expected) in [
+            (Format::Text, "cluster a[2J deleted\ncluster b deleted\n"),
+            (Format::Name, "cluster/a[2J\ncluster/b"),
+        ] {
+            let output = OutputArgs { output };
+            let actions = vec![action("a\u{1b}[2J\u{202e}"), action("b")];
+            let written = output.written(&ActionReport { output, actions }).expect("text");
+            assert_eq!(written, expected, "{output:?}");
+        }
     }
 }

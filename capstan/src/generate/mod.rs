@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use capstan_provider_kit::{Flavor, Provider};
 
 use crate::exit::Exit;
-use crate::output::print_line;
+use crate::output::{print_as_it_is, print_line};
 use crate::plugins::Plugins;
 
 pub use template::{rendered, variables};
@@ -157,7 +157,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let text = rendered(&template, value).map_err(|why| anyhow!(why))?;
     // A value may have changed more than a scalar.
     crate::apply::read(&text).context("the manifest is not valid; check the values of the variables")?;
-    print_line(text.trim_end())?;
+    print_as_it_is(text.trim_end())?;
     Ok(Exit::Done)
 }
 

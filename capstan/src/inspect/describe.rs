@@ -31,6 +31,8 @@ struct ClusterTree {
 }
 
 impl Show for ClusterTree {
+    const HAS_COLOURS: bool = true;
+
     fn text(&self, options: &TextOptions) -> String {
         draw(&self.tree, self.all || options.wide, options.now, options.paint)
     }

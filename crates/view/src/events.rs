@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::printable::in_line;
 use crate::text::{coloured, one_line};
 use crate::{Paint, State, age};
 
@@ -36,6 +37,7 @@ pub fn event_line(event: &Value, now: Timestamp, paint: Paint) -> String {
     let count = event["series"]["count"].as_i64().filter(|count| *count > 1);
     let times = count.map(|count| format!(" (×{count})")).unwrap_or_default();
     let (kind, name, _) = about(event);
+    let (severity, kind, name) = (in_line(text("type")), in_line(kind), in_line(name));
     let note = if event["note"].is_null() { text("message") } else { text("note") };
-    format!("{ago:>6}  {:7}  {reason}  {kind}/{name}: {}{times}", text("type"), one_line(note))
+    format!("{ago:>6}  {severity:7}  {reason}  {kind}/{name}: {}{times}", one_line(note))
 }

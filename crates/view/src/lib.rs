@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Pure: input is API objects, output is text. Nothing here knows a provider: owner references give the structure,
-//! conditions give the state.
+//! conditions give the state. No text of an object reaches a terminal with control characters.
 
 mod add_on;
 mod advice;
@@ -18,6 +18,7 @@ mod events;
 mod fit;
 mod fold;
 mod part;
+mod printable;
 mod problem;
 mod progress;
 mod table;
@@ -32,6 +33,7 @@ pub use events::{about, event_line, seen};
 pub use fit::draw_within;
 pub use fold::{Row, rows};
 pub use part::{Part, State};
+pub use printable::printable;
 pub use problem::Problem;
 pub use progress::{ProgressSnapshot, progress};
 pub use table::{Columns, table};

@@ -6,6 +6,7 @@ use capstan_object::Condition;
 use jiff::Timestamp;
 
 use crate::estimate::{Experience, time_left};
+use crate::printable::in_line;
 use crate::text::{Paint, coloured, one_line, span};
 use crate::{State, Tree};
 
@@ -158,7 +159,7 @@ impl ProgressSnapshot {
             subject.contains('/') && !self.0.iter().any(|(other, _)| other == subject)
         });
         lines.extend(gone.map(|(subject, _)| format!("{subject}: gone")));
-        lines
+        lines.iter().map(|line| in_line(line).into_owned()).collect()
     }
 }
 

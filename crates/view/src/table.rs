@@ -4,6 +4,7 @@ use capstan_object::Time;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::printable::in_line;
 use crate::text::{coloured, state_word};
 use crate::{Paint, Part, State, Topology, age, one_line};
 
@@ -18,6 +19,8 @@ pub struct Columns<'a> {
 }
 
 /// Draws objects as the API serves them, as of `now`. Values that are not objects are skipped.
+///
+/// Cells are cleaned before they are measured.
 pub fn table(objects: &[Value], columns: Columns<'_>, now: Timestamp, paint: Paint) -> String {
     let parts: Vec<(&Value, Part)> =
         objects.iter().filter_map(|object| Some((object, Part::of(object)?))).collect();
@@ -75,7 +78,7 @@ fn row(
     row.extend(own);
     row.push(("AGE", part.created.map(|created: Time| age(created, now)).unwrap_or_default()));
     row.push(("MESSAGE", message(part, columns.wide)));
-    row
+    row.into_iter().map(|(head, cell)| (head, in_line(&cell).into_owned())).collect()
 }
 
 fn cluster(object: &Value, part: &Part, classes: bool, wide: bool) -> Vec<(&'static str, String)> {

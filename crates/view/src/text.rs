@@ -3,6 +3,7 @@
 use capstan_object::Time;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::printable::{in_line, is_unprintable};
 use crate::{Experience, Part, Row, State, Tree, progress, rows, topology};
 
 /// Whether to use colours.
@@ -98,8 +99,8 @@ fn branch(row: &Row<'_>) -> String {
 
 fn title(row: &Row<'_>) -> String {
     match row.parts.as_slice() {
-        [part] => part.title(),
-        parts => format!("{} × {}", parts.len(), parts[0].kind),
+        [part] => in_line(&part.title()).into_owned(),
+        parts => format!("{} × {}", parts.len(), in_line(&parts[0].kind)),
     }
 }
 
@@ -115,14 +116,14 @@ fn beside(row: &Row<'_>, now: Timestamp, paint: Paint) -> String {
     if let Some((ready, desired)) = part.replicas {
         words.push(format!("{ready}/{desired}"));
     }
-    words.extend(part.version.clone());
+    words.extend(part.version.as_deref().map(|version| in_line(version).into_owned()));
     words.extend(part.created.map(|created| age(created, now)));
     if part.state() != State::Healthy
         && let Some(condition) = part.explaining_condition()
     {
         let since = age(condition.last_transition_time, now);
         let message = if condition.message.is_empty() { &condition.reason } else { &condition.message };
-        words.push(format!("{}: {} (since {since})", condition.kind, one_line(message)));
+        words.push(format!("{}: {} (since {since})", in_line(&condition.kind), one_line(message)));
     }
     words.join("  ")
 }
@@ -149,9 +150,10 @@ pub(crate) fn coloured(state: State, text: &str, paint: Paint) -> String {
         State::Waiting | State::Deleting => 33,
         State::Failing => 31,
     };
+    let text = in_line(text);
     match paint {
         Paint::Colours => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
-        Paint::Plain => text.to_owned(),
+        Paint::Plain => text.into_owned(),
     }
 }
 
@@ -167,7 +169,7 @@ pub fn full_line(text: &str) -> String {
 }
 
 fn within(text: &str, most: usize) -> String {
-    let clean: String = without_list_marks(text).chars().filter(|c| !c.is_control()).collect();
+    let clean: String = without_list_marks(text).chars().filter(|c| !is_unprintable(*c)).collect();
     if clean.chars().count() <= most {
         return clean;
     }

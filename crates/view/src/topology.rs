@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::advice::Advice;
+use crate::printable::in_line;
 use crate::{Part, Problem, one_line};
 
 /// The condition of the topology controller.
@@ -130,7 +131,7 @@ pub(crate) fn lines(part: &Part) -> Vec<String> {
         }
         None => lines[0].push_str(", not reconciled yet"),
     }
-    lines
+    lines.iter().map(|line| in_line(line).into_owned()).collect()
 }
 
 /// What to do about a topology.

@@ -101,3 +101,39 @@ fn events_of_both_api_versions_are_lines() {
     assert_eq!(line(&new), "30s Warning Failed Machine/m: no room (×3)");
     assert_eq!(line(&old), "60s Normal Made Machine/m: made");
 }
+
+/// Clears the screen, colours, and reverses what follows.
+const HOSTILE: &str = "x\u{1b}[2J\u{9b}31m\u{202e}\ny";
+const HARMLESS: &str = "x[2J31m y";
+
+#[test]
+fn cells_have_no_control_characters_of_a_server() {
+    let mut objects = healthy();
+    let machine = objects.iter_mut().find(|object| object["kind"] == "Machine").expect("a machine");
+    machine["metadata"]["name"] = HOSTILE.into();
+    machine["spec"] = json!({"clusterName": HOSTILE, "failureDomain": HOSTILE, "providerID": HOSTILE});
+    machine["status"]["nodeRef"] = json!({"name": HOSTILE});
+    machine["status"]["addresses"] = json!([{"type": "InternalIP", "address": HOSTILE}]);
+    let lines = drawn(&objects, "Machine", true);
+    let hostile = lines.iter().find(|line| line.starts_with(HARMLESS)).expect("its row");
+    assert_eq!(hostile.matches(HARMLESS).count(), 6, "{hostile}");
+    let mut cluster = objects[0].clone();
+    cluster["spec"]["controlPlaneEndpoint"] = json!({"host": HOSTILE, "port": 6443});
+    let shown = drawn(&[cluster], "Cluster", true);
+    assert!(shown[1].contains(&format!("{HARMLESS}:6443")), "{shown:?}");
+
+    let columns = Columns { namespaces: true, wide: true, clusters: &[] };
+    let painted = table(&objects[..], columns, now(), Paint::Colours);
+    assert!(!painted.contains("\u{1b}[2J") && painted.contains("\u{1b}[32m"), "{painted:?}");
+}
+
+#[test]
+fn lines_of_events_have_no_control_characters_of_a_server() {
+    let event = json!({
+        "lastTimestamp": "2026-01-01T00:01:00Z", "type": HOSTILE, "reason": HOSTILE, "message": HOSTILE,
+        "involvedObject": {"kind": HOSTILE, "name": HOSTILE, "uid": "u"},
+    });
+    let line = event_line(&event, now(), Paint::Plain);
+    assert!(!line.contains(char::is_control) && !line.contains('\u{202e}'), "{line:?}");
+    assert_eq!(line.matches(HARMLESS).count(), 5, "{line:?}");
+}

@@ -130,6 +130,25 @@ fn messages_are_cut_to_one_bounded_line_without_control_characters() {
 }
 
 #[test]
+fn names_and_versions_of_a_tree_have_no_control_characters_of_a_server() {
+    let mut objects = healthy();
+    set_conditions(&mut objects, "KubeadmControlPlane/demo-cp", &[("Ready\u{9b}2J", "False", "Odd", "")]);
+    change(&mut objects, "KubeadmControlPlane/demo-cp", |object| {
+        object["metadata"]["name"] = "demo\u{1b}[2J\n\u{202e}cp".into();
+        object["spec"]["version"] = "v1\u{7}".into();
+    });
+    change(&mut objects, "Cluster/demo", |object| {
+        object["spec"]["topology"] = json!({"classRef": {"name": "q\u{1b}c"}, "version": "v1\nv2"});
+    });
+    let plain = drawn(&objects, true);
+    assert!(plain.contains("KubeadmControlPlane/demo[2J cp") && plain.contains("qc, v1 v2"), "{plain:?}");
+    let bad = |character: char| character != '\n' && character.is_control() || character == '\u{202e}';
+    assert!(!plain.contains(bad), "{plain:?}");
+    let lines = draw_within(&tree(&objects), now(), Paint::Colours, (200, 50));
+    assert!(lines.iter().all(|line| !line.contains("\u{1b}[2J") && !line.contains('\n')), "{lines:?}");
+}
+
+#[test]
 fn colours_are_only_for_terminals() {
     let coloured = draw(&tree(&healthy()), false, now(), Paint::Colours);
     assert!(coloured.contains("\u{1b}[32mAvailable\u{1b}[0m"), "{coloured}");
