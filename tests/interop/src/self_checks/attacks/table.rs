@@ -36,6 +36,31 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
         "whoever_may_not_read_a_secret_may_not_have_it_used",
     ),
     (
+        "labels of a topology give nobody the use of a Secret",
+        "crates/capi/plane/tests/it/secrets.rs",
+        "a_patch_of_a_class_may_not_use_what_its_template_does_not_name",
+    ),
+    (
+        "a class of another namespace lends no Secrets",
+        "crates/capi/plane/tests/it/secrets.rs",
+        "a_class_of_another_namespace_lends_no_secrets",
+    ),
+    (
+        "a status that a user wrote deletes no Cluster of another namespace",
+        "crates/doors/lifecycle/src/cluster/tests.rs",
+        "the_cluster_of_cluster_api_is_deleted_if_it_was_made_for_this_one",
+    ),
+    (
+        "credentials of a registry mirror need the right to read them",
+        "crates/doors/lifecycle/src/admission/tests.rs",
+        "a_mirror_with_credentials_uses_the_secret_of_the_operators",
+    ),
+    (
+        "names and messages of a server reach a terminal without control characters",
+        "crates/view/tests/it/tables.rs",
+        "cells_have_no_control_characters_of_a_server",
+    ),
+    (
         "a kubeconfig from a Secret reads no file and runs no program",
         "crates/kubernetes/controller/src/remote/kubeconfig.rs",
         "a_kubeconfig_of_somebody_else_reads_no_file",
