@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAMESPACE};
 use crate::story::Act::{Create, Delete, During};
-use crate::story::{CheckResult, Script, failed};
+use crate::story::{CheckResult, Script, failed, patch};
 
 /// The text of the conditions of all objects of a kind.
 fn conditions(world: &World<'_>, kind: &KindName) -> Result<String, Violation> {
@@ -60,6 +60,24 @@ fn rejected_credentials_are_reported_and_used_again_once_they_are_right() {
         })
     }
     goes_well(&bare(mishap));
+}
+
+#[test]
+fn an_external_network_with_a_typo_can_be_corrected() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "OpenStackCluster" {
+            body["spec"]["externalNetwork"] = json!({"filter": {"name": "publik"}});
+        }
+    }
+    fn mishap<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> CheckResult<'a> {
+        Box::pin(async move {
+            world.pass(std::time::Duration::from_secs(60)).await?;
+            reports(world, "E-OS-NOTFOUND: spec.externalNetwork")?;
+            let fields = json!({"externalNetwork": {"id": null, "filter": {"name": "public"}}});
+            patch::<OpenStackCluster>(world, manifests::NAME, json!({"spec": fields})).await
+        })
+    }
+    goes_well(&Script { change: Some(change), ..bare(mishap) });
 }
 
 /// A service answers everything with an error for five minutes.

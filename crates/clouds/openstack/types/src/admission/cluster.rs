@@ -68,6 +68,7 @@ fn validate_update(new: &OpenStackCluster, old: &OpenStackCluster, errors: &mut 
     forget_endpoint(&mut after, &mut before);
     forget_api_server(&mut after, &mut before, old);
     forget_pinned_network(&mut after, &mut before, old);
+    forget_unresolved(&mut after, &mut before, old);
     // Groups may be added later, which is no change of what is there.
     if after.managed_security_groups.is_some() && before.managed_security_groups.is_none() {
         before.managed_security_groups = Some(Default::default());
@@ -178,6 +179,35 @@ fn forget_pinned_network(
     if is_same_network {
         new.network = None;
         old.network = None;
+    }
+}
+
+/// References to what was not found yet can be corrected until the cluster is provisioned. CAPO refuses that, which leaves
+/// only deletion. Nothing was created for them: the status has what was found from the first reconcile that finds it.
+fn forget_unresolved(
+    new: &mut OpenStackClusterSpec,
+    old: &mut OpenStackClusterSpec,
+    stored: &OpenStackCluster,
+) {
+    let status = &stored.status;
+    if status.initialization.as_ref().is_some_and(|done| done.provisioned) {
+        return;
+    }
+    let has_network = status.network.is_some();
+    // A managed network may exist before it is in the status.
+    let is_managed = !(new.managed_subnets.is_empty() && old.managed_subnets.is_empty());
+    let was_router_given = old.router.is_some();
+    for spec in [new, old] {
+        if !has_network && !is_managed {
+            spec.network = None;
+            spec.subnets.clear();
+        }
+        if status.router.is_none() && was_router_given {
+            spec.router = None;
+        }
+        if status.external_network.is_none() && status.router.is_none() {
+            spec.external_network = None;
+        }
     }
 }
 

@@ -208,6 +208,71 @@ fn what_was_found_can_be_written_down() {
 }
 
 #[test]
+fn references_are_corrected_until_something_is_found() {
+    let api = Api::of("OpenStackCluster");
+    let by_name = |name: &str| json!({ "filter": { "name": name } });
+    let reference = |name: &str| json!({ "name": name, "id": UUID });
+    let existing = json!({
+        "identityRef": { "name": "creds", "cloudName": "openstack" },
+        "network": by_name("n"), "subnets": [by_name("s")], "externalNetwork": by_name("e"),
+    });
+    let managed = json!({
+        "identityRef": { "name": "creds", "cloudName": "openstack" },
+        "managedSubnets": [{ "cidr": "10.0.0.0/24" }], "router": by_name("r"), "externalNetwork": by_name("e"),
+    });
+    let table: [(&str, &Value, Value, [bool; 4]); 7] = [
+        ("nothing is found yet", &existing, json!({}), [true, true, true, false]),
+        (
+            "the external network is found",
+            &existing,
+            json!({ "externalNetwork": reference("e") }),
+            [true, true, false, false],
+        ),
+        (
+            "the network is found",
+            &existing,
+            json!({ "network": { "name": "n", "id": UUID, "subnets": [] } }),
+            [false, false, true, false],
+        ),
+        (
+            "the cluster is provisioned",
+            &existing,
+            json!({ "initialization": { "provisioned": true } }),
+            [false; 4],
+        ),
+        ("the router is not found yet", &managed, json!({}), [false, false, true, true]),
+        (
+            "the managed network is made, the router is not found",
+            &managed,
+            json!({ "network": { "name": "n", "id": UUID, "subnets": [] } }),
+            [false, false, true, true],
+        ),
+        (
+            "the router is found",
+            &managed,
+            json!({ "router": { "name": "r", "id": UUID, "ips": [] } }),
+            [false; 4],
+        ),
+    ];
+    for (when, old, status, [network, subnets, external, router]) in table {
+        let claims = ["network", "subnet", "external network", "router", "tag"]
+            .map(|it| format!("{when}: another {it}"));
+        check(
+            &api,
+            old,
+            status,
+            &[
+                (claims[0].as_str(), &[("/network", by_name("m"))], network),
+                (claims[1].as_str(), &[("/subnets", json!([by_name("t")]))], subnets),
+                (claims[2].as_str(), &[("/externalNetwork", by_name("f"))], external),
+                (claims[3].as_str(), &[("/router", by_name("q"))], router),
+                (claims[4].as_str(), &[("/tags", json!(["b"]))], false),
+            ],
+        );
+    }
+}
+
+#[test]
 fn machines_templates_and_servers_are_fixed() {
     let machine = json!({
         "flavor": { "filter": { "name": "f" } }, "image": { "filter": { "name": "i" } },
