@@ -9,6 +9,25 @@ use crate::Infrastructure;
 
 pub use capstan_controller::testing::{best_efforts, calls, effects, look, now};
 
+/// The fields of `capstan set` that are not in the spec of a kind in its stored version. Templates of machines have the
+/// spec of the machines.
+pub fn unknown_fields(definitions: &[Value], kind: &str, fields: &str) -> Vec<String> {
+    let of_kind = definitions.iter().find(|it| it["spec"]["names"]["kind"] == kind);
+    let mut versions = of_kind.and_then(|it| it["spec"]["versions"].as_array()).into_iter().flatten();
+    let stored = versions.find(|version| version["storage"] == true);
+    let spec = stored.map(|version| &version["schema"]["openAPIV3Schema"]["properties"]["spec"]);
+    let paths =
+        fields.split_whitespace().map(|field| field.trim_matches('\'').split('=').next().unwrap_or(""));
+    let is_known = |path: &str| path.split('.').try_fold(spec?, below).map(drop);
+    paths.filter(|path| is_known(path).is_none()).map(str::to_owned).collect()
+}
+
+/// The schema of a field, of a key of a map, or of an entry of a list.
+fn below<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
+    let field = schema["properties"].get(name);
+    field.or_else(|| schema.get("additionalProperties")).or_else(|| schema.get("items"))
+}
+
 /// The object with a deletion timestamp.
 pub fn deleted<T: capstan_object::Object>(mut object: T) -> T {
     object.metadata_mut().deletion_timestamp = Some(now().into());

@@ -79,9 +79,22 @@ fn secret(failure: &Failure<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use capstan_cloudstack_types::definitions::definitions;
     use capstan_provider_kit::MachineGroup;
+    use capstan_provider_kit::testing::unknown_fields;
 
     use super::*;
+
+    #[test]
+    fn fields_are_those_of_the_stored_version() {
+        let definitions = definitions();
+        let machines = MACHINE_FIELDS.map(|(_, fields)| ("CloudStackMachine", fields.to_owned()));
+        let cluster = CLUSTER_FIELDS
+            .map(|(_, fields)| ("CloudStackCluster", fields.replace("{}", "failureDomains.fd-1.")));
+        for (kind, fields) in machines.into_iter().chain(cluster) {
+            assert_eq!(unknown_fields(&definitions, kind, &fields), [""; 0], "{kind}: {fields}");
+        }
+    }
 
     #[test]
     fn messages_lead_to_the_field_that_is_wrong() {

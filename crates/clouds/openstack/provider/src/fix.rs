@@ -4,10 +4,13 @@ use capstan_provider_kit::Failure;
 
 use crate::code;
 
+const FLAVOR: &str = "flavor.id= flavor.filter.name=FLAVOR";
+const IMAGE: &str = "image.id= image.filter.name=IMAGE";
+
 /// The field that a message names, and the fields that are set instead. The first that fits counts.
 const MACHINE_FIELDS: [(&str, &str); 6] = [
-    ("spec.image", "image.id= image.filter.name=IMAGE"),
-    ("spec.flavor", "flavorID= flavor=FLAVOR"),
+    ("spec.image", IMAGE),
+    ("spec.flavor", FLAVOR),
     ("spec.serverGroup", "serverGroup="),
     ("spec.securityGroups", "securityGroups="),
     // The cluster's network is the default.
@@ -37,10 +40,10 @@ pub(crate) fn commands(failure: &Failure<'_>) -> Vec<String> {
         return failure.scale();
     }
     if is(code::CAPACITY) {
-        return failure.set_machines("flavorID= flavor=FLAVOR");
+        return failure.set_machines(FLAVOR);
     }
     if is(code::IMAGE) {
-        return failure.set_machines("image.id= image.filter.name=IMAGE");
+        return failure.set_machines(IMAGE);
     }
     if is(code::SERVER) {
         return failure.replace_machine();
@@ -76,7 +79,9 @@ fn made_again(failure: &Failure<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use capstan_openstack_types::definitions::definitions;
     use capstan_provider_kit::MachineGroup;
+    use capstan_provider_kit::testing::unknown_fields;
 
     use super::*;
 
@@ -89,7 +94,7 @@ mod tests {
             ),
             (
                 "E-OS-NOTFOUND: spec.flavor: there is no flavor \"x\"; correct the name",
-                "capstan set demo -n ns --control-plane flavorID= flavor=FLAVOR",
+                "capstan set demo -n ns --control-plane flavor.id= flavor.filter.name=FLAVOR",
             ),
             (
                 "E-OS-AMBIGUOUS: spec.ports[0].network: 2 networks match {}: a, b; use the id of one",
@@ -106,6 +111,10 @@ mod tests {
             (
                 "E-OS-CREDENTIALS: Keystone: 401; correct clouds.yaml (cloud one of Secret ns/cloud)",
                 "kubectl create secret generic cloud -n ns ",
+            ),
+            (
+                "E-OS-CAPACITY: no valid host",
+                "capstan set demo -n ns --control-plane flavor.id= flavor.filter.name=FLAVOR",
             ),
             ("E-OS-QUOTA: Nova: quota exceeded", "capstan scale demo -n ns --control-plane N"),
             ("E-OS-SERVER: the server is in state ERROR", "capstan delete machine demo-1 -n ns --yes"),
@@ -127,6 +136,16 @@ mod tests {
                 found.first().is_some_and(|command| command.starts_with(expected)),
                 "{message}: {found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn fields_are_those_of_the_stored_version() {
+        let definitions = definitions();
+        let machines = MACHINE_FIELDS.map(|(_, fields)| ("OpenStackMachine", fields));
+        let cluster = CLUSTER_FIELDS.map(|(_, fields)| ("OpenStackCluster", fields));
+        for (kind, fields) in machines.into_iter().chain(cluster) {
+            assert_eq!(unknown_fields(&definitions, kind, fields), [""; 0], "{kind}: {fields}");
         }
     }
 
