@@ -37,8 +37,11 @@ const CLUSTER_FIELDS: [(&str, &str); 8] = [
 /// Commands for a failure with one of our codes; empty if only the cloud's operator can act, or it is retried.
 pub(crate) fn commands(failure: &Failure<'_>) -> Vec<String> {
     let is = |code: capstan_controller::Code| failure.code == code.id();
-    if is(code::SECRET) || is(code::CREDENTIALS) || is(code::UNREACHABLE) || is(code::PERMISSION) {
+    if is(code::SECRET) || is(code::CREDENTIALS) || is(code::PERMISSION) {
         return secret(failure).into_iter().collect();
+    }
+    if is(code::UNREACHABLE) {
+        return url(failure).into_iter().collect();
     }
     if is(code::QUOTA) {
         return failure.scale();
@@ -65,16 +68,29 @@ pub(crate) fn commands(failure: &Failure<'_>) -> Vec<String> {
     }
 }
 
-/// Writes the Secret anew. Values come from the environment: arguments of commands are in the shell's history.
+/// Writes the Secret anew. Values come from the environment: arguments of commands are in the shell's history. Without a
+/// variable the shell prints an error and nothing is written.
 fn secret(failure: &Failure<'_>) -> Option<String> {
-    let (namespace, name) = failure.after("Secret ")?.split_once('/')?;
-    let field = |field: &str, variable: &str| format!(" --from-literal={field}=\"$CLOUDSTACK_{variable}\"");
+    let (namespace, name) = secret_name(failure)?;
+    let field =
+        |field: &str, variable: &str| format!(" --from-literal={field}=\"${{CLOUDSTACK_{variable}:?}}\"");
     Some(format!(
         "kubectl create secret generic {name} -n {namespace}{}{}{} --dry-run=client -o yaml | kubectl apply -f -",
         field("api-url", "API_URL"),
         field("api-key", "API_KEY"),
         field("secret-key", "SECRET_KEY")
     ))
+}
+
+/// Shows the URL that does not answer. A Secret that was right before an outage is not written.
+fn url(failure: &Failure<'_>) -> Option<String> {
+    let (namespace, name) = secret_name(failure)?;
+    Some(format!("kubectl get secret {name} -n {namespace} -o jsonpath='{{.data.api-url}}' | base64 -d"))
+}
+
+/// Namespace and name of the Secret that a message names.
+fn secret_name<'a>(failure: &Failure<'a>) -> Option<(&'a str, &'a str)> {
+    failure.after("Secret ")?.split_once('/')
 }
 
 #[cfg(test)]
@@ -109,7 +125,11 @@ mod tests {
             ),
             (
                 "E-CS-SECRET: there is no Secret default/keys: make it with the fields api-url, api-key and secret-key",
-                "kubectl create secret generic keys -n default --from-literal=api-url=\"$CLOUDSTACK_API_URL\"",
+                "kubectl create secret generic keys -n default --from-literal=api-url=\"${CLOUDSTACK_API_URL:?}\" ",
+            ),
+            (
+                "E-CS-UNREACHABLE: no answer; check api-url of Secret default/keys and the management server behind it",
+                "kubectl get secret keys -n default -o jsonpath='{.data.api-url}' | base64 -d",
             ),
             (
                 "E-CS-CREDENTIALS: CloudStack refuses the keys in Secret ns/keys: put those of an enabled user",

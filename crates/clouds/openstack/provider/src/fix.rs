@@ -30,8 +30,11 @@ const CLUSTER_FIELDS: [(&str, &str); 4] = [
 /// Commands for a failure with one of our codes; empty if only the cloud's operator can act, or it is retried.
 pub(crate) fn commands(failure: &Failure<'_>) -> Vec<String> {
     let is = |code: capstan_controller::Code| failure.code == code.id();
-    if is(code::SECRET) || is(code::CREDENTIALS) || is(code::UNREACHABLE) || is(code::PERMISSION) {
+    if is(code::SECRET) || is(code::CREDENTIALS) || is(code::PERMISSION) {
         return secret(failure).into_iter().collect();
+    }
+    if is(code::UNREACHABLE) {
+        return address(failure).into_iter().collect();
     }
     if is(code::APPLICATION_CREDENTIAL) {
         return made_again(failure).into_iter().collect();
@@ -63,11 +66,24 @@ pub(crate) fn commands(failure: &Failure<'_>) -> Vec<String> {
 
 /// Writes the Secret anew from a file: arguments of commands are in the shell's history.
 fn secret(failure: &Failure<'_>) -> Option<String> {
-    let (namespace, name) = failure.after("Secret ")?.trim_end_matches(')').split_once('/')?;
+    let (namespace, name) = secret_name(failure)?;
     Some(format!(
         "kubectl create secret generic {name} -n {namespace} --from-file=clouds.yaml=CLOUDS_YAML --dry-run=client -o yaml \
          | kubectl apply -f -"
     ))
+}
+
+/// Shows the URL that does not answer. A Secret that was right before an outage is not written.
+fn address(failure: &Failure<'_>) -> Option<String> {
+    let (namespace, name) = secret_name(failure)?;
+    Some(format!(
+        "kubectl get secret {name} -n {namespace} -o jsonpath='{{.data.clouds\\.yaml}}' | base64 -d | grep auth_url"
+    ))
+}
+
+/// Namespace and name of the Secret that a message names.
+fn secret_name<'a>(failure: &Failure<'a>) -> Option<(&'a str, &'a str)> {
+    failure.after("Secret ")?.trim_end_matches(')').split_once('/')
 }
 
 /// Another application credential is made once the Secret of a deleted one is gone.
@@ -111,6 +127,10 @@ mod tests {
             (
                 "E-OS-CREDENTIALS: Keystone: 401; correct clouds.yaml (cloud one of Secret ns/cloud)",
                 "kubectl create secret generic cloud -n ns ",
+            ),
+            (
+                "E-OS-UNREACHABLE: no answer; check auth_url (cloud one of Secret ns/cloud)",
+                "kubectl get secret cloud -n ns -o jsonpath='{.data.clouds\\.yaml}' | base64 -d | grep auth_url",
             ),
             (
                 "E-OS-CAPACITY: no valid host",

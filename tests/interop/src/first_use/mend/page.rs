@@ -32,9 +32,10 @@ pub fn row(case: &Case, answer: &str) -> Result<String> {
     let fix = line("fix: ").unwrap_or_default();
     let printed: Vec<String> =
         commands(answer).iter().map(|command| format!("<br>`{}`", command.replace('|', "\\|"))).collect();
-    let by = match case.fix.is_empty() {
-        true => printed.concat(),
-        false => " (the cloud's operator)".to_owned(),
+    let by = match case.fix.split_whitespace().next() {
+        None => printed.concat(),
+        Some("ctl") => " (the cloud's operator)".to_owned(),
+        Some(_) => format!("{}, then correct what it shows", printed.concat()),
     };
     let row = format!("| {} | {says} | {fix}{by} | ready |", case.symptom);
     let generated =
