@@ -61,7 +61,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     paths.check(args.force)?;
     let credentials = ask::credentials(surveyor, args.yes)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut answers = given(args, surveyor);
+    let mut answers = given(args, surveyor, |name| std::env::var(name).ok());
     let chosen = runtime.block_on(choose(args, provider, surveyor, &credentials, &mut answers))?;
     let findings = runtime.block_on(surveyor.check(&credentials, &answers));
     report(&findings);
@@ -77,8 +77,8 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     Ok(if failed { Exit::Blocked } else { Exit::Done })
 }
 
-/// Answers of the command line.
-fn given(args: &Args, surveyor: &dyn Surveyor) -> Answers {
+/// Answers of the command line, and those of the environment where it has none.
+fn given(args: &Args, surveyor: &dyn Surveyor, environment: impl Fn(&str) -> Option<String>) -> Answers {
     let count = |count: Option<u32>| count.map(|count| count.to_string());
     let flags = [
         ("CLUSTER_NAME", Some(args.name.clone())),
@@ -90,6 +90,11 @@ fn given(args: &Args, surveyor: &dyn Surveyor) -> Answers {
     ];
     let flags = flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let mut answers: Answers = flags.chain(args.set.iter().cloned()).collect();
+    for (name, variable) in surveyor.environment() {
+        if let Some(value) = environment(variable).filter(|value| !value.is_empty()) {
+            answers.entry((*name).to_owned()).or_insert(value);
+        }
+    }
     for (name, value) in
         surveyor.secret_variables().into_iter().zip([surveyor.secret_name(), &args.namespace])
     {

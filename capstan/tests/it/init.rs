@@ -215,6 +215,25 @@ fn a_wrong_answer_is_asked_for_again() {
 }
 
 #[test]
+fn the_cloud_is_that_of_the_environment_or_the_first_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("clouds.yaml");
+    let _cloud = OpenStack::start(&config);
+    for (variable, expected) in [("", "capstan"), ("admin", "admin")] {
+        let output = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["init", "first", "--provider", "openstack", "--yes", "--force", "--to"])
+            .arg(dir.path())
+            .env("OS_CLIENT_CONFIG_FILE", &config)
+            .env("OS_CLOUD", variable)
+            .output()
+            .unwrap();
+        succeeded(output);
+        let manifest = std::fs::read_to_string(dir.path().join("first.yaml")).unwrap();
+        assert!(manifest.contains(&format!("cloudName: {expected}\n")), "OS_CLOUD={variable}: {manifest}");
+    }
+}
+
+#[test]
 fn the_provider_is_the_one_whose_credentials_are_in_the_environment() {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("clouds.yaml");

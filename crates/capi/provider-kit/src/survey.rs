@@ -127,6 +127,11 @@ pub trait Surveyor: Send + Sync {
 
     fn credentials(&self) -> &'static [CredentialField];
 
+    /// Template variables that an environment variable answers, as other clients of the cloud read it.
+    fn environment(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// The next question; `None` if the answers are complete. `answers` always has `CLUSTER_NAME`.
     fn next<'a>(
         &'a self,

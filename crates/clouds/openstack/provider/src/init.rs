@@ -58,6 +58,10 @@ impl Surveyor for OpenStack {
         FIELDS
     }
 
+    fn environment(&self) -> &'static [(&'static str, &'static str)] {
+        &[(CLOUD, "OS_CLOUD")]
+    }
+
     fn next<'a>(
         &'a self,
         credentials: &'a CredentialValues,

@@ -68,6 +68,6 @@ impl<'a> Environment<'a> {
         let mut settings = pick(SETTINGS);
         settings.insert("auth".to_owned(), Value::Object(pick(resolve::AUTH)));
         let clouds = json!({ "envvars": settings });
-        Clouds { clouds: clouds.as_object().cloned().unwrap_or_default(), profiles: Map::new() }
+        Clouds { clouds: clouds.as_object().cloned().unwrap_or_default(), ..Clouds::default() }
     }
 }

@@ -12,6 +12,7 @@
 mod environment;
 mod files;
 mod merge;
+mod order;
 mod resolve;
 #[cfg(test)]
 mod tests;
@@ -165,6 +166,8 @@ fn offered(known: &[String]) -> String {
 #[derive(Clone, Default)]
 pub struct Clouds {
     clouds: Map<String, Value>,
+    /// Names in the order of `clouds.yaml`.
+    order: Vec<String>,
     profiles: Map<String, Value>,
 }
 
@@ -176,7 +179,7 @@ impl Clouds {
             merge::deep(&mut merged, files::read("secure.yaml", secure)?);
         }
         let public = public.map(|public| files::read("clouds-public.yaml", public)).transpose()?;
-        Ok(Self::of(merged, public.unwrap_or_default()))
+        Ok(Self { order: order::of(clouds), ..Self::of(merged, public.unwrap_or_default()) })
     }
 
     fn of(mut merged: Map<String, Value>, mut public: Map<String, Value>) -> Self {
@@ -184,12 +187,18 @@ impl Clouds {
             Some(Value::Object(section)) => section,
             _ => Map::new(),
         };
-        Self { clouds: section(&mut merged, "clouds"), profiles: section(&mut public, "public-clouds") }
+        Self {
+            clouds: section(&mut merged, "clouds"),
+            order: Vec::new(),
+            profiles: section(&mut public, "public-clouds"),
+        }
     }
 
-    /// The names of the clouds.
+    /// The names of the clouds: in the order of the text that [`Clouds::parse`] read, else sorted.
     pub fn names(&self) -> Vec<String> {
-        self.clouds.keys().cloned().collect()
+        let known = self.order.iter().filter(|name| self.clouds.contains_key(*name));
+        let others = self.clouds.keys().filter(|name| !self.order.contains(name));
+        known.chain(others).cloned().collect()
     }
 
     /// A cloud by name, or the only one there is. The region beats that of the settings.

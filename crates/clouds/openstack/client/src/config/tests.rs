@@ -41,6 +41,24 @@ fn clouds() -> Clouds {
 }
 
 #[test]
+fn clouds_are_named_in_the_order_of_the_file() {
+    for (clouds, secure, names) in [
+        (
+            "clouds: { zone: { auth: { a: [1] } }, admin: {}, Middle: }",
+            None,
+            &["zone", "admin", "Middle"][..],
+        ),
+        ("clouds:\n  b: &b { verify: false }\n  a: *b\nother: [1]", None, &["b", "a"]),
+        (r#"{"clouds": {"b": {"x": 1}, "a": {}}}"#, None, &["b", "a"]),
+        ("clouds: { b: {} }", Some("clouds: { d: {}, c: {} }"), &["b", "c", "d"]),
+        ("clouds:", None, &[]),
+        ("", None, &[]),
+    ] {
+        assert_eq!(Clouds::parse(clouds, secure, None).unwrap().names(), names, "{clouds}");
+    }
+}
+
+#[test]
 fn files_are_merged_as_other_clients_merge_them() {
     let one = clouds().cloud(Some("one"), None).unwrap();
     assert_eq!(one.identity_url.as_str(), "https://vendor.example/identity/v3");
