@@ -32,8 +32,11 @@ impl History {
         Ok(())
     }
 
-    /// Takes in the steps of an operation that is over.
+    /// Takes in the steps of an operation that is over, unless it was disturbed.
     pub fn learn(&mut self, operation: &Operation) {
+        if operation.disturbed {
+            return;
+        }
         for step in &operation.steps {
             if let Some(took) = step.took() {
                 let times = self.0.entry(place(operation.intention, &step.name)).or_default();

@@ -71,6 +71,12 @@ pub struct Operation {
     /// The result it aims at, named by whoever opened it. It distinguishes this request from others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub target: BTreeMap<String, String>,
+    /// The target of the operation before it; empty if that is not known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub origin: BTreeMap<String, String>,
+    /// An error blocked it, or its request was taken back: how long it took says nothing about others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// When it began.
     pub started: Time,
     /// When it ended.
@@ -90,6 +96,8 @@ impl Operation {
             intention,
             generation,
             target: BTreeMap::new(),
+            origin: BTreeMap::new(),
+            disturbed: false,
             started: now.into(),
             ended: None,
             steps: steps.iter().map(|(name, weight)| Step::new(name, *weight)).collect(),
@@ -126,10 +134,20 @@ impl Operation {
         self.settle(now);
     }
 
+    /// It gets another target. A part of the target that is again what it was before the operation was taken back.
+    pub fn retarget(&mut self, target: BTreeMap<String, String>) {
+        let is_back = |(name, value): (&String, &String)| {
+            target.get(name) == Some(value) && self.target.get(name).is_some_and(|held| held != value)
+        };
+        self.disturbed |= self.origin.iter().any(is_back);
+        self.target = target;
+    }
+
     /// Something stands in the way; the time it began stays while the reason does.
     pub fn block(&mut self, reason: &str, message: &str, code: Option<&str>, now: Timestamp) {
         let since =
             self.blocked_by.as_ref().filter(|before| before.reason == reason).map(|before| before.since);
+        self.disturbed |= code.is_some();
         self.blocked_by = Some(BlockedBy {
             reason: reason.to_owned(),
             message: message.to_owned(),
@@ -257,6 +275,45 @@ mod tests {
             "late is not early"
         );
         assert_eq!(operation.time_left(&History::default(), at(300)), None, "nobody knows");
+    }
+
+    #[test]
+    fn only_undisturbed_operations_are_learned() {
+        type Event = Box<dyn Fn(&mut Operation)>;
+        let target = |version: &str, count: &str| {
+            [("version", version), ("count", count)].map(|(name, value)| (name.to_owned(), value.to_owned()))
+        };
+        let retarget = |version: &'static str, count: &'static str| {
+            move |operation: &mut Operation| operation.retarget(target(version, count).into())
+        };
+        let table: [(&str, Event, bool); 7] = [
+            ("nothing happens", Box::new(|_| ()), true),
+            ("a wait without an error", Box::new(|it| it.block("Draining", "a pod", None, at(5))), true),
+            ("an error", Box::new(|it| it.block("Template", "none", Some("E-CS-TEMPLATE"), at(5))), false),
+            (
+                "an error that is mended",
+                Box::new(|it| {
+                    it.block("Template", "none", Some("E-CS-TEMPLATE"), at(5));
+                    it.unblock();
+                }),
+                false,
+            ),
+            ("a later version", Box::new(retarget("3", "1")), true),
+            ("more machines on the way", Box::new(retarget("2", "5")), true),
+            ("the version before", Box::new(retarget("1", "1")), false),
+        ];
+        for (what, happens, learned) in table {
+            let mut operation = create();
+            operation.origin = target("1", "1").into();
+            operation.target = target("2", "1").into();
+            happens(&mut operation);
+            for step in ["Network", "ControlPlane", "Workers"] {
+                operation.progress(step, 1, 1, at(9));
+            }
+            let mut history = History::default();
+            history.learn(&operation);
+            assert_eq!(history.median(Intention::Create, "Network").is_some(), learned, "{what}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! One operation at a time, stored in an annotation. It changes only when a step does: an idle cluster is not written
-//! to. When it has finished, the durations of its steps are kept for the next estimate.
+//! to. When it has finished, the durations of its steps are kept for the next estimate, unless an error blocked it or its
+//! request was taken back.
 
 mod progress;
 mod steps;
@@ -70,9 +71,9 @@ fn opened(held: Option<Operation>, progress: &ClusterProgress<'_>) -> Option<Ope
     };
     if same && !held.is_over() {
         // The same intention with another target.
-        held.target = progress.target.clone();
+        held.retarget(progress.target.clone());
         held.generation = progress.generation;
         return Some(held);
     }
-    Some(steps::begin(intention, progress))
+    Some(Operation { origin: held.target, ..steps::begin(intention, progress) })
 }

@@ -6,7 +6,7 @@ use capstan_object::{Condition, ConditionStatus};
 
 use super::*;
 use crate::cluster::operation::progress::Role;
-use crate::testing::at;
+use crate::testing::{at, condition};
 
 fn role(wanted: u32, present: u32, good: u32) -> Role {
     Role { wanted, present, good, going: 0 }
@@ -282,6 +282,58 @@ fn a_new_message_alone_is_not_written() {
         reported,
         [("3 calls", None), ("3 calls", None), ("E-CS-QUOTA: no room", quota), ("5 calls", None)]
     );
+}
+
+#[test]
+fn a_failed_upgrade_that_is_taken_back_is_not_learned() {
+    let at_version = |version: &str, good, message: &'static str| {
+        let conditions = match message {
+            "" => Vec::new(),
+            _ => vec![condition("ControlPlaneAvailable", "False", "NotAvailable", message)],
+        };
+        (target(3, 3, version), role(3, 3, good), conditions)
+    };
+    for (what, stages, learned) in [
+        ("an upgrade", vec![at_version("v1.36.0", 0, ""), at_version("v1.36.0", 3, "")], true),
+        (
+            "an upgrade that waits for a node",
+            vec![at_version("v1.36.0", 0, "a node is not ready"), at_version("v1.36.0", 3, "")],
+            true,
+        ),
+        (
+            "an upgrade that is blocked for a while",
+            vec![at_version("v1.36.0", 0, "E-CS-TEMPLATE: none"), at_version("v1.36.0", 3, "")],
+            false,
+        ),
+        (
+            "an upgrade that is taken back",
+            vec![at_version("v1.36.0", 0, ""), at_version("v1.35.0", 2, ""), at_version("v1.35.0", 3, "")],
+            false,
+        ),
+        (
+            "an upgrade to another version than the first",
+            vec![at_version("v1.36.0", 0, ""), at_version("v1.36.1", 0, ""), at_version("v1.36.1", 3, "")],
+            true,
+        ),
+    ] {
+        let mut held = created();
+        for (target, control_plane, conditions) in &stages {
+            let settled = control_plane.is_complete();
+            let progress = ClusterProgress {
+                target: target.clone(),
+                control_plane: *control_plane,
+                conditions,
+                settled,
+                ..well()
+            };
+            held = after(Some(&held), &progress).unwrap_or_else(|| panic!("{what}: no operation"));
+        }
+        assert!(held.is_over() && held.intention == Intention::Upgrade, "{what}: {held:?}");
+        let mut history = History::default();
+        history.learn(&held);
+        let median = history.median(Intention::Upgrade, "ControlPlane");
+        assert_eq!(median.is_some(), learned, "{what}: {held:?}");
+    }
 }
 
 #[test]
