@@ -56,7 +56,8 @@ impl Problem {
         if part.deleted.is_some() {
             return Self::Deleting;
         }
-        if in_deletion {
+        // Nothing can be deleted in a cloud that does not answer.
+        if in_deletion && part.silent_cloud().is_none() {
             return Self::StillExists;
         }
         if part.state() == State::Paused {

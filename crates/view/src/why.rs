@@ -106,11 +106,12 @@ fn collect<'a>(tree: &'a Tree, now: Timestamp, path: &mut Vec<&'a Part>, found: 
     let before = found.len();
     // Nothing below a paused part is reconciled either.
     if tree.part.state() != State::Paused {
-        for child in tree.children.iter().filter(|child| has_blocker(child, now)) {
+        let in_deletion = in_deletion(path);
+        for child in tree.children.iter().filter(|child| has_blocker(child, in_deletion, now)) {
             collect(child, now, path, found);
         }
         if found.len() == before
-            && !blocks(&tree.part, now)
+            && !blocks(tree, in_deletion, now)
             && let Some(child) = explaining_child(tree)
         {
             collect(child, now, path, found);
@@ -134,7 +135,9 @@ fn is_own_problem(tree: &Tree, now: Timestamp, below: &[Blocker]) -> bool {
             let condition = part.explaining_condition().filter(|it| !repeats_a_child(tree, it, below));
             let own = condition.and_then(code);
             condition.is_some_and(blocked)
-                || own.is_some_and(|own| below.iter().all(|it| it.cause.code.as_deref() != Some(own)))
+                || own.is_some_and(|own| {
+                    below.iter().all(|it| it.cause.code.as_deref() != Some(own)) && !is_of_deleted(tree, own)
+                })
         }
         _ => false,
     }
@@ -158,17 +161,34 @@ fn repeats_a_child(tree: &Tree, condition: &Condition, below: &[Blocker]) -> boo
     tree.children.iter().filter(listed).any(says)
 }
 
-/// Whether somebody has to act on this part itself.
-fn blocks(part: &Part, now: Timestamp) -> bool {
-    match Problem::of(part, false, now) {
-        Problem::Deleting => part.explaining_condition().and_then(code).is_some(),
+/// Whether a part of a path is being deleted.
+fn in_deletion(path: &[&Part]) -> bool {
+    path.iter().any(|part| part.deleted.is_some())
+}
+
+/// Whether somebody has to act on this part itself. `in_deletion`: a parent is being deleted.
+fn blocks(tree: &Tree, in_deletion: bool, now: Timestamp) -> bool {
+    let own_code = || tree.part.explaining_condition().and_then(code);
+    match Problem::of(&tree.part, in_deletion, now) {
+        Problem::Deleting => own_code().is_some(),
+        Problem::Failed => own_code().is_none_or(|code| !is_of_deleted(tree, code)),
         problem => problem.needs_action(),
     }
 }
 
-fn has_blocker(tree: &Tree, now: Timestamp) -> bool {
-    let below = || tree.children.iter().any(|child| has_blocker(child, now));
-    blocks(&tree.part, now) || (tree.part.state() != State::Paused && below())
+/// Whether a code comes from a child that is being deleted, or from below it.
+fn is_of_deleted(tree: &Tree, own: &str) -> bool {
+    let reported = |part: &Part| part.conditions.iter().any(|it| code(it) == Some(own));
+    tree.children.iter().any(|child| match child.part.deleted {
+        Some(_) => child.walk().any(reported),
+        None => is_of_deleted(child, own),
+    })
+}
+
+fn has_blocker(tree: &Tree, in_deletion: bool, now: Timestamp) -> bool {
+    let deletes = in_deletion || tree.part.deleted.is_some();
+    let below = || tree.children.iter().any(|child| has_blocker(child, deletes, now));
+    blocks(tree, in_deletion, now) || (tree.part.state() != State::Paused && below())
 }
 
 /// Merges blockers that differ only in the part: the same problem of parts of one kind.
@@ -220,13 +240,21 @@ impl Key {
 /// The blocker at the end of a path from the root, which is `part`.
 fn blocker(path: &[&Part], part: &Part, now: Timestamp) -> Blocker {
     let mut chain: Vec<Link> = path.iter().map(|part| link(part)).collect();
-    let in_deletion = path.iter().any(|parent| parent.deleted.is_some());
-    let problem = Problem::of(part, in_deletion, now);
+    let problem = Problem::of(part, in_deletion(path), now);
     let own_code = part.explaining_condition().and_then(code).map(str::to_owned);
     let code = match problem {
         Problem::Unreachable => Some(WORKLOAD_UNREACHABLE.id().to_owned()),
-        _ => own_code,
+        // It failed before its parent was deleted, and its fix would change what is kept.
+        Problem::StillExists => None,
+        _ => own_code.clone(),
     };
+    if problem == Problem::StillExists
+        && own_code.is_some()
+        && let Some(last) = chain.last_mut()
+    {
+        let message = "the controller of its parent has not deleted it yet".to_owned();
+        *last = Link { part: part.title(), message, ..Link::default() };
+    }
     let failed = code.is_some() || problem == Problem::Failed || problem.needs_action();
     let message = chain.last().map(|link| link.message.clone()).unwrap_or_default();
     let advice = advice::of(problem, path, &message).filter(|_| code.is_none() || problem != Problem::Failed);
@@ -269,8 +297,10 @@ fn is_healthy(part: &Part) -> bool {
 fn explaining_child(tree: &Tree) -> Option<&Tree> {
     let has_message = tree.part.explaining_condition().is_some_and(|it| !it.message.is_empty());
     let children_deleting = tree.children.iter().any(|child| child.part.deleted.is_some());
-    let any_child = tree.part.deleted.is_some() && (children_deleting || !has_message);
-    let candidates = tree.children.iter().filter(|child| any_child || with_problem(child).is_some());
+    let candidates = tree.children.iter().filter(|child| match tree.part.deleted {
+        Some(_) => children_deleting || !has_message,
+        None => with_problem(child).is_some(),
+    });
     candidates
         .enumerate()
         .min_by_key(|(position, child)| (is_healthy(&child.part), *position))

@@ -101,6 +101,49 @@ fn a_deletion_is_explained_by_what_is_left() {
     assert_eq!(why.first.chain.last().expect("a link").message, "waits for finalizers: example.org/keep");
 }
 
+/// A machine that could not be made failed before its deletion: nobody has to correct its template any more.
+#[test]
+fn what_is_deleted_with_its_parent_has_no_fix() {
+    let mut objects = healthy();
+    change(&mut objects, "Machine/demo-cp-a", |object| {
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:50Z");
+    });
+    let unfit =
+        ("Ready", "False", "Unfit", "E-CS-TEMPLATE: the template is for v1.35: correct spec.template");
+    set_conditions(&mut objects, "SimMachine/demo-cp-a", &[unfit]);
+    let repeated = "* Machine demo-cp-a: E-CS-TEMPLATE: the template is for …";
+    let summary = ("Available", "False", "NotAvailable", "");
+    set_conditions(
+        &mut objects,
+        "KubeadmControlPlane/demo-cp",
+        &[summary, ("MachinesReady", "False", "NotReady", repeated)],
+    );
+    let deleting = |message| ("Deleting", "True", "Deleting", message);
+    for (message, part, problem, expected) in [
+        ("drains", "Machine/demo-cp-a", Problem::Deleting, "drains"),
+        (
+            "",
+            "SimMachine/demo-cp-a",
+            Problem::StillExists,
+            "the controller of its parent has not deleted it yet",
+        ),
+    ] {
+        set_conditions(&mut objects, "Machine/demo-cp-a", &[deleting(message)]);
+        let why = why(&tree(&objects)).expect("it is being deleted");
+        assert!(why.others.is_empty(), "{:?}", why.others);
+        let last = why.first.chain.last().expect("a link").message.clone();
+        let cause = why.first.cause;
+        assert_eq!((cause.part.as_str(), cause.problem, last.as_str()), (part, problem, expected));
+        assert_eq!((cause.code, cause.advice, cause.failed), (None, None, false));
+    }
+    // A cloud that does not answer keeps the deletion from its end.
+    let silent = ("CloudReachable", "False", "Unreachable", "E-CS-UNREACHABLE: no answer");
+    set_conditions(&mut objects, "SimMachine/demo-cp-a", &[("Ready", "True", "Running", ""), silent]);
+    let causes: Vec<_> =
+        why(&tree(&objects)).expect("a cause").blockers().map(|it| it.cause.clone()).collect();
+    assert!(causes.iter().any(|it| it.code.as_deref() == Some("E-CS-UNREACHABLE")), "{causes:?}");
+}
+
 #[test]
 fn a_failed_inspection_is_not_a_failure() {
     let mut objects = healthy();
