@@ -15,6 +15,9 @@ use crate::exit::Exit;
 use crate::output::{OutputArgs, Show, TextOptions};
 use crate::plugins::Plugins;
 
+/// What providers without a code of their own for it write of a cloud that cannot be reached.
+const NO_ANSWER: &str = "does not answer";
+
 /// Blockers in the text; `-o json` has all.
 const MOST: usize = 10;
 
@@ -119,8 +122,16 @@ fn verdict(tree: &Tree) -> String {
 fn is_silence(blocker: &Blocker) -> bool {
     let others = [catalogue::WORKLOAD_UNREACHABLE.id(), catalogue::API_UNREACHABLE.id()];
     let code = blocker.cause.code.as_deref();
+    code.is_some_and(|code| code.ends_with("-UNREACHABLE") && !others.contains(&code))
+        || blocker
+            .chain
+            .last()
+            .is_some_and(|link| link.condition == CLOUD_REACHABLE && link.message.contains(NO_ANSWER))
+}
+
+/// Whether the state of a part is as it was last seen, such as without usable credentials.
+fn is_unseen(blocker: &Blocker) -> bool {
     blocker.chain.last().is_some_and(|link| link.condition == CLOUD_REACHABLE)
-        || code.is_some_and(|code| code.ends_with("-UNREACHABLE") && !others.contains(&code))
 }
 
 /// The problem of a blocker as a clause.
@@ -137,6 +148,7 @@ fn words(blocker: &Blocker, now: Timestamp) -> String {
         Problem::Failed if is_silence(blocker) => {
             format!("the cloud of {part} does not answer")
         }
+        Problem::Failed if is_unseen(blocker) => format!("the cloud of {part} cannot be used"),
         Problem::Failed => format!("{part} failed"),
         Problem::TopologyFailed => format!("the topology of {part} cannot be reconciled"),
         Problem::HookBlocks => format!("a hook holds {part} back"),

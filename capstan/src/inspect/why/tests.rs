@@ -139,6 +139,17 @@ fn a_cluster_stays_ready_while_its_cloud_does_not_answer() {
 }
 
 #[test]
+fn a_cloud_that_was_not_asked_cannot_be_used() {
+    let incomplete = "E-CS-SECRET: Secret default/keys has no text in its field api-key";
+    let conditions =
+        json!([["Ready", "True", "Running", ""], ["CloudReachable", "False", "SecretInvalid", incomplete]]);
+    let ready = cluster(json!([["Available", "True", "Available", ""]]));
+    let text = answer(&[ready, object("CloudStackCluster", "demo", "Cluster/demo", conditions)]);
+    let verdict = "Cluster/demo is ready, but the cloud of CloudStackCluster/demo cannot be used\n";
+    assert!(text.starts_with(verdict), "{text}");
+}
+
+#[test]
 fn a_problem_that_nothing_retries_says_so() {
     for (reason, message, expected) in [
         (
