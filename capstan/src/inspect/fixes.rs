@@ -5,20 +5,41 @@ use capstan_view::{Advice, Blocker, Part, Tree, Why};
 
 use crate::codes;
 use crate::plugins::Plugins;
+use crate::versions::parsed;
 
 /// Completes the advice of all blockers.
 pub fn complete(plugins: &Plugins, tree: &Tree, mut why: Why) -> Why {
     let namespace = tree.part.namespace.clone();
     let readable = console_is_readable(plugins, tree);
+    let undo = undo(tree);
     for blocker in std::iter::once(&mut why.first).chain(&mut why.others) {
         if let Some(advice) = advice(plugins, &namespace, blocker) {
             blocker.cause.advice = Some(advice);
         }
+        blocker.cause.undo = undo.clone().filter(|_| does_not_fit(blocker));
         if let Some(advice) = blocker.cause.advice.as_mut().filter(|_| !readable) {
             advice.commands.retain(|command| !command.starts_with("capstan console "));
         }
     }
     why
+}
+
+/// Whether a machine of a version is blocked by an image that is none of that version.
+fn does_not_fit(blocker: &Blocker) -> bool {
+    let code = blocker.cause.code.as_deref().unwrap_or_default();
+    ["-TEMPLATE", "-IMAGE"].iter().any(|end| code.ends_with(end))
+}
+
+/// The command that takes an upgrade back, while no machine of the new version has joined the control plane. Clusters of a
+/// class are upgraded by their topology.
+fn undo(tree: &Tree) -> Option<String> {
+    let cluster = Some(&tree.part).filter(|part| part.kind == "Cluster" && part.topology.is_none())?;
+    let control_plane = tree.children.iter().find(|child| child.part.kind.ends_with("ControlPlane"))?;
+    let version = |part: &Part| parsed(part.version.as_deref()?).ok();
+    let machines = control_plane.walk().filter(|part| part.kind == "Machine" && part.joined);
+    let newest = machines.filter_map(version).max()?;
+    let upgrades = newest < version(&control_plane.part)?;
+    upgrades.then(|| format!("capstan upgrade {} -n {} --to v{newest}", cluster.name, cluster.namespace))
 }
 
 /// Whether `capstan console` works for the machines of a cluster.

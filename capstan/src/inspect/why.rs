@@ -189,6 +189,10 @@ fn details(plugins: &Plugins, blocker: &Blocker, now: Timestamp) -> String {
         lines.extend(advice.commands.iter().map(|command| format!("  {command}")));
         lines.push(format!("fixed by: {}", advice.fixed_by));
     }
+    if let Some(undo) = &cause.undo {
+        lines.push("or take the upgrade back: no machine of the new version has joined".to_owned());
+        lines.push(format!("  {undo}"));
+    }
     if let Some(since) = blocker.since() {
         lines.push(format!("since: {since} ({})", age(since, now)));
     }

@@ -45,6 +45,9 @@ pub struct Part {
     /// The Kubernetes version in its spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Whether the node of a machine has joined.
+    #[serde(skip)]
+    pub joined: bool,
     /// The topology of a cluster that has a class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
@@ -150,6 +153,7 @@ impl Part {
             created: metadata.creation_timestamp,
             deleted: metadata.deletion_timestamp,
             version: version(object),
+            joined: object["status"]["nodeRef"]["name"].as_str().is_some_and(|node| !node.is_empty()),
             topology: Topology::of(object).filter(|_| kind == "Cluster"),
             replicas: desired.map(|desired| (ready.unwrap_or_default(), desired)),
             needs: needs(&kind, &object["spec"]),

@@ -42,6 +42,9 @@ pub struct Cause {
     pub failed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
+    /// The command that takes back the upgrade which it blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
     /// The last line on the console of the machine, of one that starts or whose node has not joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub console: Option<String>,
@@ -275,6 +278,7 @@ fn blocker(path: &[&Part], part: &Part, now: Timestamp) -> Blocker {
             code,
             failed,
             advice,
+            undo: None,
             console: None,
         },
         chain,

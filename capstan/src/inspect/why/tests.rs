@@ -149,6 +149,34 @@ fn a_cloud_that_was_not_asked_cannot_be_used() {
     assert!(text.starts_with(verdict), "{text}");
 }
 
+/// A cluster whose second control plane machine cannot be made: of this version, in place of one of another.
+fn upgraded(from: &str, joined: bool) -> String {
+    let mut control_plane = object("KubeadmControlPlane", "demo", "Cluster/demo", json!([NOT_AVAILABLE]));
+    control_plane["spec"] = json!({"version": "v1.36.0"});
+    let unfit = "E-CS-TEMPLATE: template \"kube-v1.35.0\" has another version: correct spec.template";
+    let mut objects = vec![cluster(json!([NOT_AVAILABLE])), control_plane];
+    for (name, version, state) in [("cp-1", from, "True"), ("cp-2", "v1.36.0", "False")] {
+        let mut machine =
+            object("Machine", name, "KubeadmControlPlane/demo", json!([["Ready", state, "R", ""]]));
+        machine["spec"] = json!({"version": version});
+        if state == "True" || joined {
+            machine["status"]["nodeRef"] = json!({"name": name});
+        }
+        objects.push(machine);
+    }
+    let owner = "Machine/cp-2";
+    objects.push(object("CloudStackMachine", "cp-2", owner, json!([["Ready", "False", "Unfit", unfit]])));
+    answer(&objects)
+}
+
+#[test]
+fn an_upgrade_whose_image_does_not_fit_can_be_taken_back() {
+    insta::assert_snapshot!(upgraded("v1.35.0", false));
+    for text in [upgraded("v1.35.0", true), upgraded("v1.36.0", false)] {
+        assert!(text.contains("E-CS-TEMPLATE") && !text.contains("capstan upgrade"), "{text}");
+    }
+}
+
 #[test]
 fn a_problem_that_nothing_retries_says_so() {
     for (reason, message, expected) in [
