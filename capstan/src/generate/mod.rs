@@ -5,7 +5,7 @@ mod template;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use capstan_provider_kit::{Flavor, Provider};
+use capstan_provider_kit::{Flavor, Provider, Shape};
 
 use crate::exit::Exit;
 use crate::output::{print_as_it_is, print_line};
@@ -74,6 +74,33 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = pair.ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Refuses values of variables that a template does not have, such as a name with a typo.
+pub fn check_names(template: &str, set: &[(String, String)]) -> Result<()> {
+    let known = variables(template).map_err(|why| anyhow!(why))?;
+    match set.iter().find(|(name, _)| known.iter().all(|variable| variable.name != *name)) {
+        None => Ok(()),
+        Some((name, value)) => {
+            let names: Vec<&str> = known.iter().map(|variable| variable.name.as_str()).collect();
+            bail!("--set {name}={value}: the template has no such variable; it has {}", names.join(", "))
+        }
+    }
+}
+
+/// Refuses versions and numbers of machines that no provider can carry out.
+pub fn check_shapes(value: impl Fn(&str) -> Option<String>) -> Result<()> {
+    for (name, shape) in [
+        ("KUBERNETES_VERSION", Shape::Version),
+        ("CONTROL_PLANE_MACHINE_COUNT", Shape::OddCount),
+        ("WORKER_MACHINE_COUNT", Shape::Count),
+    ] {
+        // An empty value is none.
+        if let Some(value) = value(name).filter(|value| !value.is_empty()) {
+            shape.check(&value).map_err(|why| anyhow!("{name}={value}: {why}"))?;
+        }
+    }
+    Ok(())
 }
 
 impl FlavorArgs {
@@ -154,6 +181,11 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         let set = || args.set.iter().rev().find(|(set, _)| set == name).map(|(_, value)| value.clone());
         flag.or_else(set).or_else(|| std::env::var(name).ok())
     };
+    check_names(&template, &args.set)?;
+    // Templates of a file may have another control plane, and versions of another shape.
+    if args.from.is_none() {
+        check_shapes(value)?;
+    }
     let text = rendered(&template, value).map_err(|why| anyhow!(why))?;
     // A value may have changed more than a scalar.
     crate::apply::read(&text).context("the manifest is not valid; check the values of the variables")?;

@@ -17,11 +17,13 @@ pub struct Paths {
 }
 
 impl Paths {
-    pub fn of(dir: &Path, name: &str) -> Self {
-        Self {
+    /// Absolute: they are printed to be pasted later, elsewhere.
+    pub fn of(dir: &Path, name: &str) -> Result<Self> {
+        let dir = std::path::absolute(dir).with_context(|| format!("--to {}", dir.display()))?;
+        Ok(Self {
             secret: dir.join(format!("{name}-credentials.yaml")),
             manifest: dir.join(format!("{name}.yaml")),
-        }
+        })
     }
 
     /// Fails before anything is asked.
@@ -119,9 +121,17 @@ mod tests {
     }
 
     #[test]
+    fn files_have_absolute_paths() {
+        let paths = Paths::of(Path::new("."), "first").expect("paths");
+        let here = std::env::current_dir().expect("a directory");
+        assert_eq!(paths.manifest, here.join("first.yaml"));
+        assert_eq!(paths.secret, here.join("first-credentials.yaml"));
+    }
+
+    #[test]
     fn existing_files_are_kept_unless_forced() {
         let dir = tempfile::tempdir().expect("a folder");
-        let paths = Paths::of(dir.path(), "first");
+        let paths = Paths::of(dir.path(), "first").expect("paths");
         paths.check(false).expect("nothing is there");
         paths.write("a", "b").expect("written");
         assert!(paths.check(false).is_err_and(|error| error.to_string().contains("--force")));

@@ -7,12 +7,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use capstan_provider_kit::{Answers, CredentialValues, Finding, Provider, Question, Severity, Surveyor};
-use capstan_schema::meta::dns1123_subdomain;
+use capstan_schema::meta::{dns1123_label, dns1123_subdomain};
 
 use crate::exit::Exit;
-use crate::generate::{FlavorArgs, assignment, rendered};
+use crate::generate::{FlavorArgs, assignment, check_names, check_shapes, rendered, variables};
 use crate::output::{eprint_line, print_line};
 use crate::plugins::Plugins;
+
+/// The variable with the value of the label `cni` of the Cluster.
+const CNI_LABEL: &str = "CNI_LABEL";
 
 /// Arguments of `capstan init`.
 #[derive(Debug, clap::Args)]
@@ -57,11 +60,23 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let provider = args.choice.provider(plugins, |it| it.surveyor().is_some())?;
     let surveyor = provider.surveyor().context("the provider cannot propose clusters")?;
     let template = args.choice.template(provider)?;
-    let paths = files::Paths::of(&args.to, &args.name);
+    check_names(template, &args.set)?;
+    let paths = files::Paths::of(&args.to, &args.name)?;
     paths.check(args.force)?;
+    let mut answers = given(args, surveyor, |name| std::env::var(name).ok());
+    check_shapes(|name| answers.get(name).cloned())?;
+    let [secret_name, secret_namespace] =
+        surveyor.secret_variables().map(|name| answers.get(name).cloned().unwrap_or_default());
+    for (what, wrong) in [
+        (&secret_name, dns1123_subdomain(&secret_name)),
+        (&secret_namespace, dns1123_label(&secret_namespace)),
+    ] {
+        if let Some(wrong) = wrong.into_iter().next() {
+            bail!("{what:?}: not a name of a Secret or its namespace: {wrong}");
+        }
+    }
     let credentials = ask::credentials(surveyor, args.yes)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut answers = given(args, surveyor, |name| std::env::var(name).ok());
     let chosen = runtime.block_on(choose(args, provider, surveyor, &credentials, &mut answers))?;
     let findings = runtime.block_on(surveyor.check(&credentials, &answers));
     report(&findings);
@@ -70,9 +85,14 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let body = rendered(template, value).map_err(|why| anyhow!(why))?;
     let cni = args.cni.as_deref().map(|file| files::cni(file, &args.name, &args.namespace)).transpose()?;
     let manifest = files::manifest(provider.title(), &args.name, &chosen, &body, cni.as_deref())?;
-    let secret = files::secret(provider.title(), surveyor.secret_name(), &args.namespace, &credentials);
+    let secret = files::secret(provider.title(), &secret_name, &secret_namespace, &credentials);
     paths.write(&secret, &manifest)?;
-    print_line(&next(args, &paths, cni.is_some()))?;
+    let label =
+        match variables(template).map_err(|why| anyhow!(why))?.into_iter().find(|it| it.name == CNI_LABEL) {
+            Some(variable) => value(CNI_LABEL).filter(|value| !value.is_empty()).or(variable.default),
+            None => None,
+        };
+    print_line(&next(args, &paths, cni.is_some(), label.as_deref()))?;
     let failed = findings.iter().any(|finding| finding.severity == Severity::Bad);
     Ok(if failed { Exit::Blocked } else { Exit::Done })
 }
@@ -86,7 +106,7 @@ fn given(args: &Args, surveyor: &dyn Surveyor, environment: impl Fn(&str) -> Opt
         ("KUBERNETES_VERSION", args.kubernetes_version.clone()),
         ("CONTROL_PLANE_MACHINE_COUNT", count(args.control_plane_machine_count)),
         ("WORKER_MACHINE_COUNT", count(args.worker_machine_count)),
-        ("CNI_LABEL", args.cni.as_ref().map(|_| args.name.clone())),
+        (CNI_LABEL, args.cni.as_ref().map(|_| args.name.clone())),
     ];
     let flags = flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let mut answers: Answers = flags.chain(args.set.iter().cloned()).collect();
@@ -148,12 +168,10 @@ async fn verify(
         let Some(value) = without.remove(name) else { continue };
         let question = surveyor.next(credentials, &without).await;
         let question = question.with_context(|| format!("cannot ask {}", provider.title()))?;
-        let Some(question) =
-            question.filter(|question| question.variable == name && question.others.is_none())
-        else {
-            continue;
-        };
-        if question.choices.iter().all(|choice| choice.value != value) {
+        let Some(question) = question.filter(|question| question.variable == name) else { continue };
+        if let Some(shape) = question.others {
+            shape.check(&value).map_err(|why| anyhow!("{name}={value}: {why}"))?;
+        } else if question.choices.iter().all(|choice| choice.value != value) {
             let known: Vec<&str> = question.choices.iter().map(|choice| choice.value.as_str()).collect();
             bail!(
                 "{name}={value}: {} has no such {}; it has {}",
@@ -189,14 +207,16 @@ fn report(findings: &[Finding]) {
     }
 }
 
-fn next(args: &Args, paths: &files::Paths, cni: bool) -> String {
+/// `label` is the value of the Cluster's label `cni`.
+fn next(args: &Args, paths: &files::Paths, cni: bool, label: Option<&str>) -> String {
     let (secret, manifest) = (paths.secret.display(), paths.manifest.display());
+    let selected =
+        label.map(|label| format!(", or apply a ClusterResourceSet that selects the label cni={label}"));
     let without_cni = match cni {
         true => String::new(),
         false => format!(
-            "\nnodes are NotReady until a CNI is installed: use --cni FILE, or label a ClusterResourceSet with the \
-             label `cni` of Cluster {}",
-            args.name
+            "\nnodes are NotReady until a CNI is installed: use --cni FILE{}",
+            selected.unwrap_or_default()
         ),
     };
     format!(

@@ -68,6 +68,14 @@ fn init_without_credentials_says_what_to_set() {
         .unwrap();
     let mut transcript = Transcript::new(dir.path());
     transcript.add(&arguments, output);
+    for wrong in [
+        &["--set", "CLOUDSTACK_ZONE=zone-1"][..],
+        &["--set", "CLOUDSTACK_FD1_SECRET_NAME=My Keys"],
+        &["--kubernetes-version", "v1.35"],
+        &["--control-plane-machine-count", "2"],
+    ] {
+        transcript.run(&[&arguments[..], wrong].concat());
+    }
     transcript.assert("init-without-credentials");
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");
 }
@@ -90,6 +98,10 @@ fn manifests_are_generated_from_flavors() {
     transcript.run(&[&plain[..], &["--worker-machine-count", "2"], &set].concat());
     transcript.run(&[&plain[..], &["--flavor", "affinity"], &set].concat());
     transcript.run(&[&plain[..], &["--flavor", "purple"]].concat());
+    transcript.run(&[&plain[..], &["--set", "TYPO=1"]].concat());
+    let short = ["--kubernetes-version", "1.36"];
+    transcript
+        .run(&[&["generate", "cluster", "first", "--provider", "cloudstack"], &short[..], &set].concat());
     transcript.run(&["generate", "cluster", "first"]);
     transcript.assert("generate");
     let mut transcript = Transcript::new(dir.path());
@@ -208,7 +220,7 @@ fn a_wrong_answer_is_asked_for_again() {
     ok: the quota is sufficient
     wrote [DIR]/first-credentials.yaml and [DIR]/first.yaml
     next: capstan up -f [DIR]/first-credentials.yaml -f [DIR]/first.yaml -n default
-    nodes are NotReady until a CNI is installed: use --cni FILE, or label a ClusterResourceSet with the label `cni` of Cluster first
+    nodes are NotReady until a CNI is installed: use --cni FILE, or apply a ClusterResourceSet that selects the label cni=example
     [exit 0]
     "#);
     });
@@ -256,6 +268,12 @@ fn the_provider_is_the_one_whose_credentials_are_in_the_environment() {
     assert!(manifest.contains("#   image: ubuntu-2404-kube-v1.36.0"), "{manifest}");
     let secret = std::fs::read_to_string(dir.path().join("first-credentials.yaml")).unwrap();
     assert!(secret.contains("clouds.yaml: "), "the Secret has the file's content");
+    succeeded(init(&[&cloud[..], &["--set", "OPENSTACK_SECRET_NAME=mykeys"]].concat()));
+    for (file, expected) in [("first-credentials.yaml", "  name: mykeys\n"), ("first.yaml", "name: mykeys\n")]
+    {
+        let text = std::fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(text.contains(expected), "{file}: {text}");
+    }
     init(&[&cloud[..], &["--worker-machine-count", "500"]].concat());
     init(&[&cloud[..], &["--set", "OPENSTACK_IMAGE_NAME=nothing"]].concat());
     transcript.assert("init-openstack");
