@@ -64,32 +64,48 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         Target::Cluster(name) => {
             let cluster: Cluster = management.find(name).await?;
             refuse_locked(&cluster)?;
-            let paused = cluster.spec.paused == Some(true);
-            delete(args, &management, &cluster, paused).await
+            delete(args, &management, &cluster, paused(Some(&cluster))).await
         }
         Target::Machine(name) => {
             let machine: Machine = management.find(name).await?;
             let cluster: Option<Cluster> =
                 management.client.get(&Key::new(&management.namespace, &machine.spec.cluster_name)).await?;
             cluster.as_ref().map_or(Ok(()), refuse_locked)?;
-            let paused = cluster.is_some_and(|cluster| cluster.spec.paused == Some(true));
-            delete(args, &management, &machine, paused).await
+            delete(args, &management, &machine, paused(cluster.as_ref())).await
         }
     })
 }
 
+/// The name of a cluster that is paused.
+fn paused(cluster: Option<&Cluster>) -> Option<&str> {
+    cluster.filter(|it| it.spec.paused == Some(true)).map(|it| it.metadata.name.as_str())
+}
+
+/// What has to happen before a deletion continues; `paused` is the name of its cluster, if that is paused.
+fn resumption(kind: &str, paused: Option<&str>, namespace: &str) -> String {
+    let Some(cluster) = paused else { return String::new() };
+    let which = if kind == "cluster" { "it".to_owned() } else { format!("its cluster {cluster}") };
+    format!("; {which} is paused: deletion continues after `capstan resume {cluster} -n {namespace}`")
+}
+
 /// Refuses a cluster that is not managed here yet: deleted objects would take its machines along once it is unlocked.
 fn refuse_locked(cluster: &Cluster) -> Result<()> {
-    let name = &cluster.metadata.name;
+    let ObjectMeta { name, namespace, .. } = &cluster.metadata;
     match adopt::is_locked(cluster) {
         true => bail!(
-            "cluster {name} is locked: `capstan adopt --rollback {name}` removes its objects here and nothing in the cloud"
+            "cluster {name} is locked: `capstan adopt --rollback {name} -n {namespace}` removes its objects here and nothing \
+             in the cloud"
         ),
         false => Ok(()),
     }
 }
 
-async fn delete<T: Object>(args: &Args, management: &Management, object: &T, paused: bool) -> Result<Exit> {
+async fn delete<T: Object>(
+    args: &Args,
+    management: &Management,
+    object: &T,
+    paused: Option<&str>,
+) -> Result<Exit> {
     let kind = T::KIND.kind.to_lowercase();
     let ObjectMeta { name, uid, .. } = object.metadata();
     let mut report = ActionReport::new(args.output);
@@ -117,13 +133,7 @@ async fn delete<T: Object>(args: &Args, management: &Management, object: &T, pau
         let deletion = Deletion { uid: Some(uid.clone()), ..Deletion::default() };
         management.client.delete(&KindName::of::<T>(), &object.key(), &deletion).await?;
     }
-    let resume = match paused {
-        true => format!(
-            "; its cluster is paused: deletion continues after `capstan resume` in namespace {}",
-            management.namespace
-        ),
-        false => String::new(),
-    };
+    let resume = resumption(&kind, paused, &management.namespace);
     let done = if deleting { "is already being deleted" } else { "is being deleted" };
     let sentence = format!("{kind} {name} {done}{resume}");
     report.record(Action {
@@ -162,6 +172,21 @@ async fn print_order(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_deletion_of_a_paused_cluster_names_the_command_that_resumes_it() {
+        for (kind, paused, expected) in [
+            ("cluster", None, ""),
+            ("cluster", Some("c"), "; it is paused: deletion continues after `capstan resume c -n team`"),
+            (
+                "machine",
+                Some("c"),
+                "; its cluster c is paused: deletion continues after `capstan resume c -n team`",
+            ),
+        ] {
+            assert_eq!(resumption(kind, paused, "team"), expected);
+        }
+    }
 
     #[test]
     fn a_target_is_a_name_or_a_kind_and_a_name() {

@@ -43,7 +43,10 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         let key = Key::new(&management.namespace, format!("{name}-kubeconfig"));
         let found = management.client.get::<Secret>(&key).await?;
         found.with_context(|| {
-            format!("cluster {name} has no kubeconfig yet (no Secret {key}); run `capstan why {name}`")
+            let namespace = &management.namespace;
+            format!(
+                "cluster {name} has no kubeconfig yet (no Secret {key}); run `capstan why {name} -n {namespace}`"
+            )
         })
     })?;
     let own = named(&secret.text("value")?, name)

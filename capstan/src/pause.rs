@@ -57,7 +57,10 @@ pub fn pause(args: &Args, plugins: &Plugins) -> Result<Exit> {
             change(&management, &cluster, json!({"spec": {"paused": true}}), args.dry_run).await?;
             let sentence = match args.dry_run {
                 true => format!("cluster {name} would be paused"),
-                false => format!("cluster {name} paused; `capstan resume {name}` resumes it"),
+                false => {
+                    let namespace = &management.namespace;
+                    format!("cluster {name} paused; `capstan resume {name} -n {namespace}` resumes it")
+                }
             };
             report.record(action(&cluster, "paused", args.dry_run, sentence))?;
         }
@@ -96,9 +99,10 @@ pub fn resume(args: &ResumeArgs, plugins: &Plugins) -> Result<Exit> {
             if adopt::is_locked(cluster) {
                 report.finish()?;
                 bail!(
-                    "cluster {name} is locked: `capstan adopt --unlock {0}` takes it over, `capstan adopt --rollback {0}` gives it \
-                     back",
-                    cluster.metadata().name
+                    "cluster {name} is locked: `capstan adopt --unlock {0} -n {1}` takes it over, `capstan adopt --rollback {0} \
+                     -n {1}` gives it back",
+                    cluster.metadata().name,
+                    cluster.metadata().namespace
                 );
             }
             if cluster.spec.paused != Some(true) {

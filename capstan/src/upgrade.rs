@@ -56,8 +56,8 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         topology::refuse(&cluster, |cluster| Ok(vec![topology::upgrade(cluster, &args.to)?]))?;
         if cluster.spec.paused == Some(true) {
             eprint_line(&format!(
-                "cluster {0} is paused: the upgrade starts after `capstan resume {0}`",
-                args.cluster
+                "cluster {0} is paused: the upgrade starts after `capstan resume {0} -n {1}`",
+                args.cluster, management.namespace
             ));
         }
         let control_plane = ControlPlane::of(&management, &cluster).await?;

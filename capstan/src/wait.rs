@@ -197,10 +197,30 @@ fn progress(tree: Option<&Tree>, goal: &Goal) -> Progress {
         return Progress::Reached;
     }
     if part.state() == State::Paused {
-        return Progress::Blocked(format!("{} is paused; run `capstan resume`", part.title()));
+        // A machine can be paused by its cluster or by itself.
+        let verb = if part.kind == "Cluster" { "resume" } else { "why" };
+        return Progress::Blocked(format!(
+            "{} is paused; run `capstan {verb} {} -n {}`",
+            part.title(),
+            part.name,
+            part.namespace
+        ));
     }
     if *goal == Goal::Deleted && part.deleted.is_none() {
-        return Progress::Waiting(format!("{} is not being deleted; run `capstan delete`", part.title()));
+        return Progress::Waiting(format!(
+            "{} is not being deleted; run `capstan delete {} {} -n {}`",
+            part.title(),
+            part.kind.to_lowercase(),
+            part.name,
+            part.namespace
+        ));
+    }
+    let condition = match goal {
+        Goal::Condition { kind, .. } => part.conditions.iter().find(|it| it.kind == *kind),
+        _ => None,
+    };
+    if let (Goal::Condition { kind, .. }, None, false) = (goal, condition, part.conditions.is_empty()) {
+        return Progress::Waiting(format!("{}: has no condition {kind}", part.title()));
     }
     let last = why(tree, Timestamp::now()).and_then(|answer| answer.first.chain.last().cloned());
     Progress::Waiting(match last {
@@ -209,7 +229,10 @@ fn progress(tree: Option<&Tree>, goal: &Goal) -> Progress {
             let what = [last.condition, message].into_iter().filter(|word| !word.is_empty());
             what.fold(last.part, |text, word| format!("{text}: {}", capstan_view::one_line(&word)))
         }
-        None => format!("{}: has no conditions yet", part.title()),
+        None => match condition {
+            Some(condition) => format!("{}: {} is {:?}", part.title(), condition.kind, condition.status),
+            None => format!("{}: has no conditions yet", part.title()),
+        },
     })
 }
 
@@ -229,7 +252,8 @@ mod tests {
             })
             .collect();
         let mut object = json!({
-            "kind": "Cluster", "metadata": {"name": "c", "uid": "u", "finalizers": ["f"]},
+            "kind": "Cluster",
+            "metadata": {"name": "c", "namespace": "team", "uid": "u", "finalizers": ["f"]},
             "status": {"conditions": conditions},
         });
         if deleted {
@@ -244,18 +268,26 @@ mod tests {
         let ready = tree(&[("Available", "True")], false);
         let rolling = tree(&[("Available", "True"), ("RollingOut", "True")], false);
         let deleting = tree(&[], true);
+        let new = tree(&[], false);
         let paused = tree(&[("Available", "False"), ("Paused", "True")], false);
         let condition = |status: &str| Goal::Condition { kind: "Available".into(), status: status.into() };
         for (what, tree, goal, expected) in [
             ("ready", Some(&ready), Goal::Ready, Progress::Reached),
             ("rolled out", Some(&rolling), Goal::Ready, up("Cluster/c: RollingOut: R")),
             ("a condition of it", Some(&rolling), condition("True"), Progress::Reached),
-            ("not that status", Some(&ready), condition("False"), up("Cluster/c: has no conditions yet")),
+            ("not that status", Some(&ready), condition("False"), up("Cluster/c: Available is True")),
+            (
+                "no such condition",
+                Some(&ready),
+                Goal::Condition { kind: "Nope".into(), status: "True".into() },
+                up("Cluster/c: has no condition Nope"),
+            ),
+            ("new", Some(&new), condition("True"), up("Cluster/c: has no conditions yet")),
             (
                 "paused",
                 Some(&paused),
                 Goal::Ready,
-                Progress::Blocked("Cluster/c is paused; run `capstan resume`".to_owned()),
+                Progress::Blocked("Cluster/c is paused; run `capstan resume c -n team`".to_owned()),
             ),
             ("deleted", None, Goal::Deleted, Progress::Reached),
             ("deleted while waiting for ready", None, Goal::Ready, up("was deleted")),
@@ -264,7 +296,7 @@ mod tests {
                 "not being deleted",
                 Some(&ready),
                 Goal::Deleted,
-                up("Cluster/c is not being deleted; run `capstan delete`"),
+                up("Cluster/c is not being deleted; run `capstan delete cluster c -n team`"),
             ),
         ] {
             assert_eq!(progress(tree, &goal), expected, "{what}");

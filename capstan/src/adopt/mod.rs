@@ -225,8 +225,8 @@ async fn refuse_existing(management: &Management, key: &Key) -> Result<()> {
     }
     match is_locked(&cluster) {
         true => bail!(
-            "cluster {name} is already imported into namespace {namespace} and locked: `capstan adopt --unlock {name}` takes it \
-             over, `capstan adopt --rollback {name}` gives it back"
+            "cluster {name} is already imported into namespace {namespace} and locked: `capstan adopt --unlock {name} -n {namespace}` takes it \
+             over, `capstan adopt --rollback {name} -n {namespace}` gives it back"
         ),
         false => bail!("cluster {name} is already imported into namespace {namespace} and managed here"),
     }

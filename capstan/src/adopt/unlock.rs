@@ -27,7 +27,8 @@ pub async fn unlock(args: &Args, management: &Management, name: &str) -> Result<
     let cluster: Cluster = management.find(name).await?;
     let Some(record) = Record::of(&cluster)? else {
         bail!(
-            "cluster {name} was not imported by `capstan adopt`: `capstan resume {name}` resumes a paused cluster"
+            "cluster {name} was not imported by `capstan adopt`: `capstan resume {name} -n {}` resumes a paused cluster",
+            management.namespace
         );
     };
     let mut report = ActionReport::new(args.output);
