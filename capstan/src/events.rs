@@ -8,7 +8,7 @@ use capstan_controller::KindName;
 use capstan_view::{about, event_line, seen};
 use serde_json::{Value, json};
 
-use crate::connection::{ConnectionArgs, Management};
+use crate::connection::{ConnectionArgs, Management, Reconnect};
 use crate::exit::Exit;
 use crate::inspect;
 use crate::kinds::list;
@@ -56,7 +56,8 @@ impl Show for EventList {
 /// Prints events, oldest first.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     args.connection.run(plugins, async |management| {
-        let items = matching_events(&management, args).await?;
+        let mut connection = Reconnect::default();
+        let items = connection.retry(matching_events(&management, args).await)?.unwrap_or_default();
         let mut shown: BTreeSet<String> = items.iter().map(occurrence).collect();
         if items.is_empty() {
             eprint_line("no events; servers delete them after an hour");
@@ -70,8 +71,9 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = crate::signals::stop() => return Ok(Exit::Done),
             }
-            let items = matching_events(&management, args).await?;
-            let new = items.into_iter().filter(|event| shown.insert(occurrence(event))).collect();
+            let polled = connection.retry(matching_events(&management, args).await)?;
+            let items = polled.unwrap_or_default().into_iter();
+            let new = items.filter(|event| shown.insert(occurrence(event))).collect();
             args.output.show(&EventList { items: new })?;
         }
     })

@@ -1,8 +1,8 @@
 //! The commands about clusters: success and failure.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -236,4 +236,24 @@ async fn clusters_of_a_restored_server_are_not_reconciled_until_they_are_resumed
     succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));
     assert_eq!(site.machines().await, before, "none was deleted and none replaced");
     assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "no cluster was paused by a restore\n");
+}
+
+#[test]
+fn events_are_followed_while_the_server_is_away() {
+    let dir = TempDir::new().unwrap();
+    let server = simulated(dir.path());
+    let mut follow = Command::new(env!("CARGO_BIN_EXE_capstan"))
+        .args(["events", "--follow", "--data-dir", dir.path().to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(follow.stderr.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "no events; servers delete them after an hour");
+    drop(server);
+    let line = lines.next().unwrap().unwrap();
+    assert!(line.starts_with("the server does not answer; trying again: "), "{line}");
+    assert!(follow.try_wait().unwrap().is_none(), "it goes on");
+    follow.kill().unwrap();
+    follow.wait().unwrap();
 }
