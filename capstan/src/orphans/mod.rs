@@ -89,11 +89,17 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
                 unrecorded.extend(drift.unrecorded);
             }
         }
-        eprint_line(&format!("{} clusters compared, {} differences", clusters.len(), found.len()));
+        let (compared, differences) =
+            (counted(clusters.len(), "cluster"), counted(found.len(), "difference"));
+        eprint_line(&format!("{compared} compared, {differences}"));
         let exit = if found.is_empty() { Exit::Done } else { Exit::Differs };
         args.output.show(&Differences(found))?;
         if args.delete.delete { remove(&args.delete, &unrecorded).await } else { Ok(exit) }
     })
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Compares the Machines of a cluster with its Nodes.
