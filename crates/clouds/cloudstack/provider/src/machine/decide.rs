@@ -48,6 +48,7 @@ pub(super) fn deployment_error(object: &CloudStackMachine, message: &str) -> (Co
         "unable to create a deployment",
         "no destination found for a deployment",
     ];
+    let message = with_ids_only(message);
     let text = message.to_lowercase();
     if !NO_CAPACITY.iter().any(|part| text.contains(part)) {
         return (code::DEPLOY, format!("{}: {message}", code::DEPLOY));
@@ -62,6 +63,23 @@ pub(super) fn deployment_error(object: &CloudStackMachine, message: &str) -> (Co
         object.spec.failure_domain_name
     );
     (code::CAPACITY, format!("{}: {message}; {mend}", code::CAPACITY))
+}
+
+/// CloudStack writes what its errors are about as JSON objects, such as `VM instance {"uuid":"…"}`: their ids say enough.
+fn with_ids_only(message: &str) -> String {
+    let id = |object: &str| -> Option<String> {
+        let object: Value = serde_json::from_str(object).ok()?;
+        Some(object["uuid"].as_str()?.to_owned())
+    };
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some(begin) = rest.find('{') {
+        text.push_str(&rest[..begin]);
+        let end = rest[begin..].find('}').map_or(rest.len(), |length| begin + length + 1);
+        text.push_str(&id(&rest[begin..end]).unwrap_or_else(|| rest[begin..end].to_owned()));
+        rest = &rest[end..];
+    }
+    text + rest
 }
 
 /// What CloudStack said when it took the order that is under way. The order itself may look different by now: what it

@@ -590,6 +590,10 @@ fn a_deployment_that_found_no_host_is_a_matter_of_capacity() {
         assert!(text.starts_with(&format!("{code}: {message}")), "{text}");
         assert_eq!(text.contains("failure domain fd-1"), code == code::CAPACITY, "{text}");
     }
+    let message =
+        r#"Unable to orchestrate the start of VM instance {"instanceName":"i-2-3-VM","uuid":"8a1c-0"}."#;
+    let (_, text) = deployment_error(&object, message);
+    assert_eq!(text, "E-CS-DEPLOY: Unable to orchestrate the start of VM instance 8a1c-0.");
 }
 
 #[test]
