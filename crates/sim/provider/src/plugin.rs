@@ -135,8 +135,8 @@ impl ConsoleReader for Simulated {
             // No default: whatever listens there may be a stranger's.
             let Some(url) = flag.or_else(|| object["metadata"]["annotations"][SITE].as_str()) else {
                 return Err(ProviderError::new(format!(
-                    "machine {machine} is in the memory of its server, which runs with --simulator: its last line is in \
-                     `capstan why`. If a `capstan sim site` runs it, give its address with --simulator-url"
+                    "machine {machine} is in the memory of its server, which runs with --simulator: its console cannot be \
+                     read. If a `capstan sim site` runs it, give its address with --simulator-url"
                 )));
             };
             let remote =
