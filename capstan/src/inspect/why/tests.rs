@@ -144,8 +144,8 @@ fn a_cloud_that_was_not_asked_cannot_be_used() {
     let conditions =
         json!([["Ready", "True", "Running", ""], ["CloudReachable", "False", "SecretInvalid", incomplete]]);
     let ready = cluster(json!([["Available", "True", "Available", ""]]));
-    let text = answer(&[ready, object("CloudStackCluster", "demo", "Cluster/demo", conditions)]);
-    let verdict = "Cluster/demo is ready, but the cloud of CloudStackCluster/demo cannot be used\n";
+    let text = answer(&[ready, object("SimCluster", "demo", "Cluster/demo", conditions)]);
+    let verdict = "Cluster/demo is ready, but the cloud of SimCluster/demo cannot be used\n";
     assert!(text.starts_with(verdict), "{text}");
 }
 
@@ -165,7 +165,7 @@ fn upgraded(from: &str, joined: bool) -> String {
         objects.push(machine);
     }
     let owner = "Machine/cp-2";
-    objects.push(object("CloudStackMachine", "cp-2", owner, json!([["Ready", "False", "Unfit", unfit]])));
+    objects.push(object("SimMachine", "cp-2", owner, json!([["Ready", "False", "Unfit", unfit]])));
     answer(&objects)
 }
 

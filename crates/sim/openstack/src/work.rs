@@ -10,27 +10,59 @@ use crate::{cinder, glance, nova, octavia};
 #[serde(rename_all = "camelCase", tag = "work", rename_all_fields = "camelCase")]
 pub(crate) enum Task {
     /// The state of a floating IP is reported.
-    FloatingActive { id: String },
+    FloatingActive {
+        id: String,
+    },
     /// The next step of building a server.
-    ServerBuild { id: String, step: nova::BuildStep },
+    ServerBuild {
+        id: String,
+        step: nova::BuildStep,
+    },
     /// The end of an action of a server.
-    ServerAction { id: String, action: String },
+    ServerAction {
+        id: String,
+        action: String,
+    },
     /// A server is shown as deleted.
-    ServerDeleted { id: String },
+    ServerDeleted {
+        id: String,
+    },
     /// A deleted server is forgotten.
-    ServerForgotten { id: String },
+    ServerForgotten {
+        id: String,
+    },
     /// A volume reaches a status, or is gone.
-    VolumeStatus { id: String, status: String },
+    VolumeStatus {
+        id: String,
+        status: String,
+    },
     /// A snapshot reaches a status, or is gone.
-    SnapshotStatus { id: String, status: String },
-    VolumeAttached { id: String, server: String, device: String },
-    VolumeDetached { id: String, server: String },
+    SnapshotStatus {
+        id: String,
+        status: String,
+    },
+    VolumeAttached {
+        id: String,
+        server: String,
+        device: String,
+    },
+    VolumeDetached {
+        id: String,
+        server: String,
+    },
     /// An image reaches a status.
-    ImageStatus { id: String, status: String },
+    ImageStatus {
+        id: String,
+        status: String,
+    },
     /// A change of a load balancer takes effect.
-    BalancerReady { id: String },
+    BalancerReady {
+        id: String,
+    },
     /// A load balancer is gone.
-    BalancerGone { id: String },
+    BalancerGone {
+        id: String,
+    },
 }
 
 impl Task {
