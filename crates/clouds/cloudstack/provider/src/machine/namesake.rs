@@ -79,20 +79,19 @@ mod tests {
 
     #[test]
     fn a_machine_elsewhere_is_no_namesake() {
-        let nics = |networks: &[Option<&str>]| -> Vec<Nic> {
-            let nic = |network: &Option<&str>| json!({"id": "c1", "networkid": network});
+        let nics = |networks: &[&str]| -> Vec<Nic> {
+            let nic = |network: &&str| json!({"id": "c1", "networkid": network});
             let nics = networks.iter().map(|id| serde_json::from_value(nic(id)).expect("a NIC"));
             nics.collect()
         };
-        let rows: [(&str, &[Option<&str>], &[&str], bool); 6] = [
-            ("in its network", &[Some("n1")], &["n1"], true),
-            ("in another", &[Some("n2")], &["n1"], false),
-            ("in both", &[Some("n2"), Some("n1")], &["n1"], true),
-            ("in one of its networks", &[Some("n2")], &["n1", "n2"], true),
+        for (says, held, networks, expected) in [
+            ("in its network", &["n1"][..], &["n1"][..], true),
+            ("in another", &["n2"], &["n1"], false),
+            ("in both", &["n2", "n1"], &["n1"], true),
+            ("in one of its networks", &["n2"], &["n1", "n2"], true),
             ("nobody knows where", &[], &["n1"], true),
-            ("nobody knows where it was ordered", &[Some("n2")], &[], true),
-        ];
-        for (says, held, networks, expected) in rows {
+            ("nobody knows where it was ordered", &["n2"], &[], true),
+        ] {
             let networks: Vec<NetworkId> = networks.iter().map(|id| (*id).into()).collect();
             assert_eq!(shares(&nics(held), &networks), expected, "{says}");
         }
