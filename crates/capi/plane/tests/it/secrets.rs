@@ -177,6 +177,19 @@ async fn a_class_of_another_namespace_lends_no_secrets() {
     create(&admin, &of_topology("lent", "operators", "lent")).await.expect("its owner lends it");
 }
 
+/// What an API server asks a webhook when a user creates the ConfigMap `a`.
+fn review(user: &Value, object: &Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": "CREATE", "namespace": "team", "name": "a", "userInfo": user,
+            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+            "object": object,
+        },
+    })
+}
+
 #[tokio::test]
 async fn a_webhook_asks_the_api_server_what_the_requester_may_do() {
     let (admin, _) = server().await;
@@ -187,15 +200,7 @@ async fn a_webhook_asks_the_api_server_what_the_requester_may_do() {
         (json!({"username": "root", "groups": ["system:masters"]}), "cloud", true),
         (json!({}), "cloud", false),
     ] {
-        let review = json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "u", "operation": "CREATE", "namespace": "team", "name": "a", "userInfo": user,
-                "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-                "resource": {"group": "", "version": "v1", "resource": "configmaps"},
-                "object": config_map("a", "operators", secret),
-            },
-        });
+        let review = review(&user, &config_map("a", "operators", secret));
         let answer = reviewer.validate(review).await.expect("a review");
         assert_eq!(answer["response"]["allowed"], allowed, "{user} {secret}: {answer}");
     }
@@ -232,15 +237,7 @@ async fn a_webhook_judges_an_object_of_a_class_by_its_template_and_the_rights_of
     ] {
         let mut object = of_topology("a", "operators", secret);
         object["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] = json!(cluster);
-        let review = json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "u", "operation": "CREATE", "namespace": "team", "name": "a", "userInfo": user,
-                "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-                "resource": {"group": "", "version": "v1", "resource": "configmaps"},
-                "object": object,
-            },
-        });
+        let review = review(user, &object);
         let answer = reviewer.validate(review).await.expect("a review");
         assert_eq!(answer["response"]["allowed"], allowed, "{user} {cluster} {secret}: {answer}");
     }

@@ -85,30 +85,17 @@ fn an_order_says_everything_that_the_manifest_and_the_cloud_say() {
         seen
     };
     let taking = |limit: usize| with(json!({"userDataLimit": limit}));
+    let two_offerings = || {
+        let offerings = [json!({"id": "o2", "name": "small-gpu"}), json!({"id": "o1", "name": "small"})];
+        of(Catalog { service_offerings: Arc::new(offerings.map(read).into()), ..catalog() })
+    };
     let rows: Vec<(&str, Value, Seen, Value)> = vec![
         ("no options", json!({}), observed(), plain()),
-        (
-            "names of which others are part",
-            json!({}),
-            of(Catalog {
-                service_offerings: Arc::new(vec![
-                    read(json!({"id": "o2", "name": "small-gpu"})),
-                    read(json!({"id": "o1", "name": "small"})),
-                ]),
-                ..catalog()
-            }),
-            plain(),
-        ),
+        ("names of which others are part", json!({}), two_offerings(), plain()),
         (
             "names in another case",
             json!({"offering": {"name": "SMALL"}, "template": {"name": "Image"}}),
-            of(Catalog {
-                service_offerings: Arc::new(vec![
-                    read(json!({"id": "o2", "name": "small-gpu"})),
-                    read(json!({"id": "o1", "name": "small"})),
-                ]),
-                ..catalog()
-            }),
+            two_offerings(),
             plain(),
         ),
         (
